@@ -1,0 +1,107 @@
+import { Command, InvalidArgumentError, Option } from "commander";
+import { stringify } from "yaml";
+import { defaultOptions, type KiloOptions, planKilo } from "../../kilo/plan.ts";
+import { type PlanDocument, planDocument } from "../../kilo/document.ts";
+import { readWorld } from "../../kilo/world.ts";
+import { formatError } from "../exit.ts";
+import type { Terminal } from "../terminal.ts";
+import { planTable } from "../views/plan-table.ts";
+import { loadWorld } from "../world-file.ts";
+
+type Flags = {
+  readonly file: readonly string[];
+  readonly output: "table" | "json" | "yaml";
+  readonly exitCode: boolean;
+  readonly upsertOnly: boolean;
+  readonly pruneLegacy: boolean;
+  readonly grace: number;
+  readonly color: boolean;
+  readonly verbose: boolean;
+};
+
+const help = `
+A world file holds clusters and the objects seen in them (docs/world-file.md); it is what
+scenarios, snapshots and bug reports are made of. Nothing is written anywhere.
+
+Examples:
+  causeway plan -f test/scenarios/two-clusters.yaml
+  causeway plan -f world.yaml -o json | jq '.operations[] | [.target, .action, .name, .reason]'
+  causeway plan -f hub.yaml -f edge.yaml --exit-code     # exit 1 when something would change
+  kubectl get nodes,peers -o yaml                        # objects to paste into a world file
+
+Exit codes: 0 fine · 1 changes pending (with --exit-code) · 2 bad usage or input · 3 file not reached`;
+
+/** \`causeway plan\`: what would be done, and why. */
+export function planCommand(terminal: Terminal, exit: (code: number) => void): Command {
+  return new Command("plan")
+    .summary("show what would be written, what is left alone, and what to fix")
+    .description(
+      "Shows what Causeway would write to each cluster, in order and with reasons, what it leaves\nalone, and what the owners of the clusters should know.",
+    )
+    .requiredOption(
+      "-f, --file <world>",
+      "world file to plan for; - is standard input; may be given several times",
+      collect,
+    )
+    .addOption(
+      new Option("-o, --output <format>", "how to print the plan").choices(["table", "json", "yaml"]).default("table"),
+    )
+    .option("--exit-code", "exit 1 when operations are pending", false)
+    .option("--upsert-only", "policy: never delete", false)
+    .option(
+      "--prune-legacy",
+      "also delete Peers that carry only the old operator's labels and that no mesh declares",
+      false,
+    )
+    .option(
+      "--grace <seconds>",
+      "how long a Peer outlives a passing fault of its node",
+      wholeSeconds,
+      defaultOptions.graceMs / 1000,
+    )
+    .option("-v, --verbose", "table: also explain findings that are only information", false)
+    .option("--no-color", "plain text (also with NO_COLOR set)")
+    .addHelpText("after", help)
+    .action(async (flags: Flags) => exit(await runPlan(flags, terminal)));
+}
+
+async function runPlan(flags: Flags, terminal: Terminal): Promise<number> {
+  const file = await loadWorld(flags.file, terminal.readStdin);
+  if (!file.ok) {
+    terminal.note(formatError(file.error));
+    return file.error.exitCode;
+  }
+  const options: KiloOptions = {
+    ...defaultOptions,
+    graceMs: flags.grace * 1000,
+    pruneLegacy: flags.pruneLegacy,
+    policy: { ...defaultOptions.policy, upsertOnly: flags.upsertOnly },
+  };
+  const world = readWorld(file.value);
+  const document = planDocument(world, planKilo(world, options));
+  terminal.out(render(document, flags, terminal));
+  return flags.exitCode && document.operations.length > 0 ? 1 : 0;
+}
+
+function render(document: PlanDocument, flags: Flags, terminal: Terminal): string {
+  switch (flags.output) {
+    case "json":
+      return `${JSON.stringify(document, undefined, 2)}\n`;
+    case "yaml":
+      return stringify(document, { lineWidth: 0, aliasDuplicateObjects: false });
+    case "table": {
+      const color = flags.color && terminal.isInteractive && terminal.environment["NO_COLOR"] === undefined;
+      return planTable(document, { color, verbose: flags.verbose });
+    }
+  }
+}
+
+const collect = (value: string, previous: readonly string[] | undefined): readonly string[] => [
+  ...(previous ?? []),
+  value,
+];
+
+function wholeSeconds(value: string): number {
+  if (!/^\d{1,7}$/.test(value)) throw new InvalidArgumentError("expected a whole number of seconds, for example 300");
+  return Number(value);
+}

@@ -1,0 +1,97 @@
+// A plan for people: grouped by target, each write with its reason, then what is left alone, then what to fix.
+
+import pc from "picocolors";
+import type { Diagnostic } from "../../core/diagnostic.ts";
+import type { Field } from "../../core/plan.ts";
+import type { HoldDocument, OperationDocument, PeerDocument, PlanDocument } from "../../kilo/document.ts";
+
+/** How the table is drawn. */
+export type TableOptions = { readonly color: boolean; readonly verbose: boolean };
+
+type Paint = ReturnType<typeof pc.createColors>;
+
+/** Renders a plan as text. */
+export function planTable(plan: PlanDocument, { color, verbose }: TableOptions): string {
+  const paint = pc.createColors(color);
+  const targets = [...new Set([...plan.peers, ...plan.operations, ...plan.holds].map(({ target }) => target))].sort();
+  const blocks = targets.map((target) => targetBlock(target, plan, paint));
+  const findings = plan.diagnostics.flatMap((diagnostic) => finding(diagnostic, paint, verbose));
+  if (findings.length > 0) blocks.push([paint.bold("findings"), ...findings].join("\n"));
+  if (plan.meshes.length > 0)
+    blocks.push([paint.bold("meshes"), ...plan.meshes.flatMap((mesh) => meshLines(mesh, paint))].join("\n"));
+  blocks.push(summaryLine(plan, paint));
+  return `${blocks.join("\n\n")}\n`;
+}
+
+function targetBlock(target: string, plan: PlanDocument, paint: Paint): string {
+  const here = <T extends { readonly target: string }>(list: readonly T[]): T[] =>
+    list.filter((each) => each.target === target);
+  const peers = here(plan.peers);
+  const operations = here(plan.operations);
+  const header = `${paint.bold(target)}  ${count(peers.length, "peer")} wanted, ${count(operations.length, "write")}`;
+  return [
+    header,
+    ...(operations.length === 0
+      ? [paint.dim("  nothing to write")]
+      : operations.flatMap((operation) => operationLines(operation, peers, paint))),
+    ...here(plan.holds).flatMap((hold) => holdLines(hold, paint)),
+  ].join("\n");
+}
+
+const signs = { create: "+", update: "~", delete: "-", touch: "·" } as const;
+
+function operationLines(operation: OperationDocument, peers: readonly PeerDocument[], paint: Paint): string[] {
+  const { action, name, reason, changes } = operation;
+  const painters = { create: paint.green, update: paint.yellow, delete: paint.red, touch: paint.cyan };
+  const head = `  ${painters[action](`${signs[action]} ${action.padEnd(6)} ${name}`)}  ${paint.dim(reason)}`;
+  if (action === "create") {
+    const peer = peers.find((each) => each.name === name);
+    if (peer === undefined) return [head];
+    const endpoint = peer.endpoint === null ? "no endpoint (roams)" : `${peer.endpoint} (${peer.endpointFrom})`;
+    return [head, paint.dim(`      ${peer.allowedIPs.join(" ")}${peer.anchor ? "  anchor" : ""}  via ${endpoint}`)];
+  }
+  return [head, ...changes.map(({ path, from, to }) => paint.dim(`      ${path}: ${show(from)} → ${show(to)}`))];
+}
+
+function show(field: Field): string {
+  if (field === null) return "none";
+  return Array.isArray(field) ? `[${field.join(" ")}]` : String(field);
+}
+
+function holdLines({ reason, detail, objects }: HoldDocument, paint: Paint): string[] {
+  const some =
+    objects.length > 5 ? `${objects.slice(0, 5).join(", ")} and ${objects.length - 5} more` : objects.join(", ");
+  return [`  ${paint.blue(`= held   ${some}`)}  ${paint.dim(`${reason}: ${detail}`)}`];
+}
+
+function finding(diagnostic: Diagnostic, paint: Paint, verbose: boolean): string[] {
+  const { severity, code, mesh, subject, message, why, fix } = diagnostic;
+  const painters = { error: paint.red, warning: paint.yellow, info: paint.dim };
+  const cluster = subject.cluster !== undefined && subject.cluster !== subject.name ? `${subject.cluster} ` : "";
+  const place = [mesh, `${cluster}${subject.kind} ${subject.name}`].filter((part) => part !== undefined).join("  ");
+  const head = `  ${painters[severity](`${severity.padEnd(7)} ${code}`)}  ${paint.dim(place)}`;
+  if (severity === "info" && !verbose) return [head, `    ${message}`];
+  return [head, `    ${message}`, `    why: ${why}`, `    fix: ${fix}`];
+}
+
+function meshLines({ mesh, state, conditions, clusters }: PlanDocument["meshes"][number], paint: Paint): string[] {
+  const ready = conditions.find((condition) => condition.type === "Ready");
+  const painter = ready?.status === "True" ? paint.green : ready?.status === "False" ? paint.red : paint.yellow;
+  const head = `  ${mesh}  ${state}  Ready=${painter(ready?.status ?? "Unknown")} (${ready?.reason ?? ""}: ${ready?.message ?? ""})`;
+  const members = clusters.map(({ name, registeredPeers, skippedNodes, observed, message }) => {
+    const skipped = skippedNodes === 0 ? "" : `, ${skippedNodes} skipped`;
+    const seen = observed === "synced" ? "" : `, ${observed}: ${message}`;
+    return paint.dim(`    ${name}: ${count(registeredPeers, "usable node")}${skipped}${seen}`);
+  });
+  return [head, ...members];
+}
+
+function summaryLine({ summary, diagnostics }: PlanDocument, paint: Paint): string {
+  const { create, update, delete: deleted, touch, unchanged } = summary;
+  const worst = (severity: Diagnostic["severity"]): number =>
+    diagnostics.filter((each) => each.severity === severity).length;
+  const writes = `${create} to create, ${update} to update, ${deleted} to delete, ${touch} to touch, ${unchanged} unchanged`;
+  return `${paint.bold("plan")}: ${writes}; ${count(worst("error"), "error")}, ${count(worst("warning"), "warning")}, ${worst("info")} info`;
+}
+
+const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? "" : "s"}`;

@@ -1,0 +1,247 @@
+// desired × actual → operations. Kilo indexes peers by public key: a delete event for one object evicts any other object
+// with the same key. So things are matched by slot and keep their names, and the order of writes is part of the answer:
+//
+//   vacate   surplus holders of a slot go first, and the survivor is touched after (an equal apply emits no event)
+//   narrow   whoever gives up a range is written before whoever takes it; a cycle is broken by one narrowing update
+//   write    creates and updates
+//   retire   what nothing desires, when nothing depends on it any more
+
+import type { Change, Desired, Field, Fields, Hold, Item, Operation, TargetPlan } from "./plan.ts";
+import { alternativeName } from "./naming.ts";
+import { orderByClaims, type Step } from "./order.ts";
+import { type ClusterId, compareText } from "./world.ts";
+
+/** What has to be written on one target, what is left alone, and how each desired thing is called there. */
+export type TargetDiff = {
+  readonly operations: readonly Operation[];
+  readonly holds: readonly Hold[];
+  readonly unchanged: number;
+  readonly names: ReadonlyMap<Desired, string>;
+};
+
+/** Labels under this prefix are ours alone: one that is no longer desired is a difference. */
+const ownLabelPrefix = "causeway.dev/";
+
+/** The smallest safe difference between what is desired on a target and what is there. */
+export function diff(plan: TargetPlan): TargetDiff {
+  const { keepers, surplus, unwanted } = matchItems(plan);
+  const names = nameDesired(plan, keepers);
+  if (plan.gap !== undefined) return { operations: [], holds: holdEverything(plan, plan.gap), unchanged: 0, names };
+  const holds = collectHolds(plan);
+
+  const vacated = surplus.filter(isDeletable);
+  const vacatedSlots = new Set(vacated.map(slotOf));
+  const writes: Step[] = [];
+  const touches: Step[] = [];
+  let unchanged = 0;
+  for (const desired of plan.desired) {
+    const item = keepers.get(desired);
+    const name = names.get(desired) ?? desired.name;
+    const step = writeStep(plan.target, desired, item, name);
+    if (step !== undefined) writes.push(step);
+    else if (item !== undefined && vacatedSlots.has(slotOf(item))) touches.push(touchStep(plan.target, item));
+    else unchanged += 1;
+  }
+  writes.sort((a, b) => compareText(a.operation.name, b.operation.name));
+  const vacate = vacated.map((item) => deleteStep(plan.target, item, "SurplusHolder"));
+  const retire = unwanted.filter(isDeletable).map((item) => deleteStep(plan.target, item, deleteReason(item)));
+  return { operations: orderByClaims([...vacate, ...writes, ...touches, ...retire]), holds, unchanged, names };
+}
+
+/** The object that fills each desired slot today: the one a diff would keep and update. */
+export function matchItems(plan: Pick<TargetPlan, "desired" | "items">): {
+  readonly keepers: ReadonlyMap<Desired, Item>;
+  readonly surplus: readonly Item[];
+  readonly unwanted: readonly Item[];
+} {
+  const ours = plan.items.filter((item) => item.standing.owner === "us").sort((a, b) => compareText(a.name, b.name));
+  const bySlot = groupBy(ours, slotOf);
+  const keepers = new Map<Desired, Item>();
+  const used = new Set<Item>();
+  const surplus: Item[] = [];
+  for (const desired of plan.desired) {
+    const holders = bySlot.get(slotOf(desired));
+    if (holders === undefined) continue;
+    const keeper = holders.find((item) => item.name === desired.name) ?? holders[0];
+    for (const item of holders) {
+      used.add(item);
+      if (item === keeper) keepers.set(desired, item);
+      else surplus.push(item);
+    }
+  }
+  const byOrigin = new Map<string, Item>();
+  for (const item of ours) {
+    if (item.origin !== undefined && !used.has(item) && !byOrigin.has(originOf(item)))
+      byOrigin.set(originOf(item), item);
+  }
+  for (const desired of plan.desired) {
+    if (keepers.has(desired)) continue;
+    const item = byOrigin.get(originOf(desired));
+    if (item === undefined || used.has(item)) continue;
+    used.add(item);
+    keepers.set(desired, item);
+  }
+  return { keepers, surplus, unwanted: ours.filter((item) => !used.has(item)) };
+}
+
+function nameDesired(plan: TargetPlan, keepers: ReadonlyMap<Desired, Item>): Map<Desired, string> {
+  const taken = new Set(plan.items.map((item) => `${item.kind}/${item.name}`));
+  const names = new Map<Desired, string>();
+  const fresh: Desired[] = [];
+  for (const desired of plan.desired) {
+    const keeper = keepers.get(desired);
+    if (keeper === undefined) fresh.push(desired);
+    else names.set(desired, keeper.name);
+  }
+  fresh.sort((a, b) => compareText(a.name, b.name) || compareText(a.origin, b.origin) || compareText(a.slot, b.slot));
+  for (const desired of fresh) {
+    let name = desired.name === "" ? alternativeName("peer", desired.origin) : desired.name;
+    let identity = desired.origin;
+    while (taken.has(`${desired.kind}/${name}`)) {
+      name = alternativeName(desired.name, identity);
+      identity += `|${desired.slot}`;
+    }
+    taken.add(`${desired.kind}/${name}`);
+    names.set(desired, name);
+  }
+  return names;
+}
+
+function holdEverything(plan: TargetPlan, gap: { readonly reason: string; readonly detail: string }): Hold[] {
+  const objects = plan.items.filter((item) => item.standing.owner === "us").map((item) => item.name);
+  return objects.length === 0 ? [] : [{ target: plan.target, ...gap, objects: objects.sort(compareText) }];
+}
+
+function collectHolds(plan: TargetPlan): Hold[] {
+  const groups = new Map<string, { reason: string; detail: string; objects: string[] }>();
+  for (const { standing, name } of plan.items) {
+    if (standing.owner !== "us" || standing.ifUnwanted.do !== "hold") continue;
+    const { reason, detail } = standing.ifUnwanted;
+    const key = JSON.stringify([reason, detail]);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, { reason, detail, objects: [name] });
+    else group.objects.push(name);
+  }
+  return [...groups.entries()]
+    .sort(([a], [b]) => compareText(a, b))
+    .map(([, { reason, detail, objects }]) => ({
+      target: plan.target,
+      reason,
+      detail,
+      objects: objects.sort(compareText),
+    }));
+}
+
+function writeStep(target: ClusterId, desired: Desired, item: Item | undefined, name: string): Step | undefined {
+  const content = { labels: desired.labels, fields: desired.fields };
+  const base = { target, kind: desired.kind, name, content };
+  if (item === undefined) {
+    const operation: Operation = {
+      ...base,
+      action: "create",
+      reason: desired.because,
+      changes: changesBetween({}, desired.fields),
+      uid: undefined,
+      resourceVersion: undefined,
+    };
+    return { operation, before: [], after: desired.claims, narrow: undefined };
+  }
+  const adopted = item.standing.owner === "us" && item.standing.adopted;
+  const fieldChanges = changesBetween(item.fields, desired.fields);
+  if (fieldChanges.length === 0 && adopted) return undefined;
+  const changes = [...fieldChanges, ...labelChanges(item.labels, desired.labels)];
+  if (changes.length === 0) return undefined;
+  const operation: Operation = {
+    ...base,
+    action: "update",
+    reason: updateReason(desired, changes),
+    changes,
+    uid: item.uid,
+    resourceVersion: item.resourceVersion,
+  };
+  return { operation, before: item.claims, after: desired.claims, narrow: narrowing(operation, desired, item) };
+}
+
+/** The update that only gives up ranges, used to break a cycle of exchanges. */
+function narrowing(operation: Operation, desired: Desired, item: Item): Operation {
+  const kept = item.claims.filter((claim) => desired.claims.includes(claim));
+  const path = desired.claimsPath;
+  return {
+    ...operation,
+    reason: "RangeReleased",
+    changes: [{ path, from: item.fields[path] ?? null, to: kept }],
+    content: { labels: item.labels, fields: { ...item.fields, [path]: kept } },
+  };
+}
+
+const removal = (target: ClusterId, item: Item) => ({
+  target,
+  kind: item.kind,
+  name: item.name,
+  changes: [],
+  uid: item.uid,
+  resourceVersion: item.resourceVersion,
+});
+
+function deleteStep(target: ClusterId, item: Item, reason: string): Step {
+  const operation: Operation = { ...removal(target, item), action: "delete", reason };
+  return { operation, before: item.claims, after: [], narrow: undefined };
+}
+
+function touchStep(target: ClusterId, item: Item): Step {
+  const operation: Operation = { ...removal(target, item), action: "touch", reason: "SurplusHolderRemoved" };
+  return { operation, before: item.claims, after: item.claims, narrow: undefined };
+}
+
+function updateReason(desired: Desired, changes: readonly Change[]): string {
+  const changed = new Set(changes.map((change) => change.path));
+  for (const [path, reason] of Object.entries(desired.reasons)) if (changed.has(path)) return reason;
+  return changes.every((change) => change.path.startsWith("metadata.labels.")) ? "LabelsChanged" : "ContentChanged";
+}
+
+/** The fields in which two contents differ, in the order of the wanted one. */
+export function changesBetween(from: Fields, to: Fields): Change[] {
+  const changes: Change[] = [];
+  for (const [path, wanted] of Object.entries(to)) {
+    const found = from[path] ?? null;
+    if (!sameField(found, wanted)) changes.push({ path, from: found, to: wanted });
+  }
+  return changes;
+}
+
+function labelChanges(from: Readonly<Record<string, string>>, to: Readonly<Record<string, string>>): Change[] {
+  const changes: Change[] = [];
+  for (const [key, wanted] of Object.entries(to)) {
+    if (from[key] !== wanted) changes.push({ path: `metadata.labels.${key}`, from: from[key] ?? null, to: wanted });
+  }
+  for (const [key, found] of Object.entries(from)) {
+    if (key.startsWith(ownLabelPrefix) && to[key] === undefined) {
+      changes.push({ path: `metadata.labels.${key}`, from: found, to: null });
+    }
+  }
+  return changes;
+}
+
+function sameField(a: Field, b: Field): boolean {
+  if (a === b) return true;
+  if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
+  if (a.every((value, index) => value === b[index])) return true;
+  const sorted = [...b].sort(compareText);
+  return [...a].sort(compareText).every((value, index) => value === sorted[index]);
+}
+
+const isDeletable = (item: Item): boolean => item.standing.owner === "us" && item.standing.ifUnwanted.do === "delete";
+const deleteReason = (item: Item): string => (item.standing.owner === "us" ? item.standing.ifUnwanted.reason : "");
+const slotOf = (thing: { readonly kind: string; readonly slot: string }): string => `${thing.kind}/${thing.slot}`;
+const originOf = (thing: { readonly kind: string; readonly origin: string | undefined }): string =>
+  `${thing.kind}/${thing.origin ?? ""}`;
+
+function groupBy<T>(things: readonly T[], key: (thing: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const thing of things) {
+    const group = groups.get(key(thing));
+    if (group === undefined) groups.set(key(thing), [thing]);
+    else group.push(thing);
+  }
+  return groups;
+}

@@ -1,0 +1,51 @@
+import { type CidrItem, CidrIndex } from "./cidr-index.ts";
+import { type Cidr, compareCidrs, overlaps, sortCidrs } from "./cidr.ts";
+
+/** What was kept of a list of ranges, and what had to yield to which of the kept ones. */
+export type Disjoint<T> = {
+  readonly kept: readonly CidrItem<T>[];
+  readonly dropped: readonly { readonly item: CidrItem<T>; readonly by: CidrItem<T> }[];
+};
+
+/** Goes through the items in order and keeps each that shares no address with one kept before it. */
+export function keepDisjoint<T>(items: readonly CidrItem<T>[]): Disjoint<T> {
+  if (areDisjoint(items.map((item) => item.cidr))) return { kept: items, dropped: [] };
+  const sorted: CidrItem<T>[] = [];
+  const kept: CidrItem<T>[] = [];
+  const dropped: { item: CidrItem<T>; by: CidrItem<T> }[] = [];
+  for (const item of items) {
+    const position = insertionPoint(sorted, item.cidr);
+    const by = [sorted[position - 1], sorted[position]].find((near) => near && overlaps(near.cidr, item.cidr));
+    if (by !== undefined) dropped.push({ item, by });
+    else {
+      sorted.splice(position, 0, item);
+      kept.push(item);
+    }
+  }
+  return { kept, dropped };
+}
+
+/** Whether no two ranges share an address: in sort order an overlap always shows between neighbours. */
+export function areDisjoint(cidrs: readonly Cidr[]): boolean {
+  const sorted = sortCidrs(cidrs);
+  return sorted.every((cidr, index) => {
+    const last = sorted[index - 1];
+    return last === undefined || !overlaps(last, cidr);
+  });
+}
+
+/** An index over ranges alone. */
+export const indexOf = (cidrs: Iterable<Cidr>): CidrIndex<Cidr> =>
+  new CidrIndex(Array.from(cidrs, (cidr) => [cidr, cidr] as const));
+
+function insertionPoint<T>(sorted: readonly CidrItem<T>[], cidr: Cidr): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const item = sorted[middle];
+    if (item !== undefined && compareCidrs(item.cidr, cidr) < 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

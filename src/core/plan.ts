@@ -1,0 +1,118 @@
+// The vocabulary between providers, which decide what should exist, and the engine, which makes it so. A provider says
+// for every object it finds on a target how it stands; from that and what is desired, `diff` derives the operations.
+
+import type { Diagnostic } from "./diagnostic.ts";
+import type { Cidr } from "./net/cidr.ts";
+import type { ClusterId } from "./world.ts";
+
+/** One comparable value of an object. Lists are compared as multisets: their order carries no meaning. */
+export type Field = string | number | boolean | null | readonly string[];
+
+/** The comparable content of an object, by path. */
+export type Fields = Readonly<Record<string, Field>>;
+
+/** Something that should exist on a target. */
+export type Desired = {
+  readonly kind: string;
+  /** The name it gets if it has to be created; an object that already fills the slot keeps its own. */
+  readonly name: string;
+  /** What the thing is, whatever it is called: one object per slot on a target. */
+  readonly slot: string;
+  /** What it was made from. The same origin with another slot is updated in place. */
+  readonly origin: string;
+  /** Ranges that only one object on a target may hold, and the field that lists them. */
+  readonly claims: readonly Cidr[];
+  readonly claimsPath: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly fields: Fields;
+  /** Why it appears, if it is created. */
+  readonly because: string;
+  /** Why it changes, by path; the first path that changed names the reason. */
+  readonly reasons: Readonly<Record<string, string>>;
+};
+
+/** What becomes of an object of ours when nothing desires it. */
+export type IfUnwanted =
+  | { readonly do: "delete"; readonly reason: string }
+  | { readonly do: "hold"; readonly reason: string; readonly detail: string; readonly graceSinceMs?: number };
+
+/** Whose an object is. Foreign objects are never touched. */
+export type Standing =
+  | { readonly owner: "other"; readonly who: string }
+  | { readonly owner: "us"; readonly ifUnwanted: IfUnwanted; readonly adopted: boolean };
+
+/** An object that exists on a target. `adopted` objects lack our labels; that alone is no reason to write. */
+export type Item = {
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string | undefined;
+  readonly resourceVersion: string | undefined;
+  readonly slot: string;
+  readonly origin: string | undefined;
+  readonly claims: readonly Cidr[];
+  readonly labels: Readonly<Record<string, string>>;
+  readonly fields: Fields;
+  readonly standing: Standing;
+};
+
+/** What a provider wants of one target, beside what is there. */
+export type TargetPlan = {
+  readonly target: ClusterId;
+  /** Why the target is not synced, if it is not: then nothing is written, since what we know may no longer be there. */
+  readonly gap: { readonly reason: string; readonly detail: string } | undefined;
+  readonly desired: readonly Desired[];
+  readonly items: readonly Item[];
+};
+
+/** Objects that are left alone, and why. */
+export type Hold = {
+  readonly target: ClusterId;
+  readonly reason: string;
+  readonly detail: string;
+  readonly objects: readonly string[];
+};
+
+/** What a provider decided for the whole fleet. */
+export type Plan = {
+  readonly targets: readonly TargetPlan[];
+  readonly diagnostics: readonly Diagnostic[];
+};
+
+/** One value that an operation changes. */
+export type Change = { readonly path: string; readonly from: Field; readonly to: Field };
+
+/** One write, with its reason. `uid` and `resourceVersion` guard what is removed. */
+export type Operation = {
+  readonly target: ClusterId;
+  readonly action: "create" | "update" | "delete" | "touch";
+  readonly kind: string;
+  readonly name: string;
+  readonly reason: string;
+  readonly changes: readonly Change[];
+  readonly uid: string | undefined;
+  readonly resourceVersion: string | undefined;
+  /** What the object must hold afterwards; absent for delete and touch. */
+  readonly content?: { readonly labels: Readonly<Record<string, string>>; readonly fields: Fields };
+};
+
+/** Joins the plans of several providers; a slot on a target has one owner. */
+export function mergePlans(plans: readonly Plan[]): Plan {
+  const targets = new Map<ClusterId, TargetPlan>();
+  for (const plan of plans) {
+    for (const next of plan.targets) {
+      const first = targets.get(next.target);
+      targets.set(next.target, first === undefined ? next : joinTargets(first, next));
+    }
+  }
+  return { targets: [...targets.values()], diagnostics: plans.flatMap((plan) => plan.diagnostics) };
+}
+
+function joinTargets(first: TargetPlan, next: TargetPlan): TargetPlan {
+  const taken = new Set(first.desired.map((desired) => `${desired.kind}/${desired.slot}`));
+  return {
+    target: first.target,
+    gap: first.gap ?? next.gap,
+    desired: [...first.desired, ...next.desired.filter(({ kind, slot }) => !taken.has(`${kind}/${slot}`))],
+    items: [...first.items, ...next.items],
+  };
+}

@@ -1,0 +1,69 @@
+// Policy is a filter over what would be removed: it can turn a delete into a hold, never the other way round. It runs
+// before the difference is taken, so that nothing new is placed where a held object still is.
+
+import { matchItems } from "./diff.ts";
+import type { Item, TargetPlan } from "./plan.ts";
+
+/** What an operator of the fleet allows. */
+export type Policy = {
+  /** Nothing is ever deleted. */
+  readonly upsertOnly: boolean;
+  /** Deletes of one group beyond both numbers are held until the grace period ends. */
+  readonly massDelete: { readonly countMin: number; readonly share: number };
+};
+
+/** The defaults: deletes are allowed; losing half of a source, and at least ten objects, at once is doubted. */
+export const defaultPolicy: Policy = { upsertOnly: false, massDelete: { countMin: 10, share: 0.5 } };
+
+/** How a provider groups its objects for the mass-delete guard, and which delete reasons the guard doubts. */
+export type Doubt = {
+  readonly groupOf: (item: Item) => string;
+  readonly doubted: ReadonlySet<string>;
+  /** Whether the doubt about this object has lasted longer than the grace period. */
+  readonly expired: (item: Item) => boolean;
+};
+
+/** Turns the deletes that policy forbids or doubts into holds, with the reason on each. */
+export function applyPolicy(plan: TargetPlan, policy: Policy, doubt: Doubt): TargetPlan {
+  if (policy.upsertOnly) {
+    return mapDeletes(plan, () => ({ reason: "UpsertOnly", detail: "the policy allows no deletes" }));
+  }
+  const { unwanted } = matchItems(plan);
+  const losing = new Map<string, Item[]>();
+  for (const item of unwanted) {
+    if (item.standing.owner !== "us" || item.standing.ifUnwanted.do !== "delete") continue;
+    if (!doubt.doubted.has(item.standing.ifUnwanted.reason)) continue;
+    const group = doubt.groupOf(item);
+    losing.set(group, [...(losing.get(group) ?? []), item]);
+  }
+  if (losing.size === 0) return plan;
+  const sizes = new Map<string, number>();
+  for (const item of plan.items) {
+    if (item.standing.owner === "us") sizes.set(doubt.groupOf(item), (sizes.get(doubt.groupOf(item)) ?? 0) + 1);
+  }
+  const held = new Map<Item, string>();
+  for (const [group, items] of losing) {
+    const size = sizes.get(group) ?? 0;
+    if (items.length < policy.massDelete.countMin || items.length < size * policy.massDelete.share) continue;
+    const detail = `${items.length} of ${size} objects of ${group} would go at once`;
+    for (const item of items) if (!doubt.expired(item)) held.set(item, detail);
+  }
+  if (held.size === 0) return plan;
+  return mapDeletes(plan, (item) => {
+    const detail = held.get(item);
+    return detail === undefined ? undefined : { reason: "MassDelete", detail };
+  });
+}
+
+function mapDeletes(
+  plan: TargetPlan,
+  holdFor: (item: Item) => { readonly reason: string; readonly detail: string } | undefined,
+): TargetPlan {
+  const items = plan.items.map((item): Item => {
+    if (item.standing.owner !== "us" || item.standing.ifUnwanted.do !== "delete") return item;
+    const hold = holdFor(item);
+    if (hold === undefined) return item;
+    return { ...item, standing: { ...item.standing, ifUnwanted: { do: "hold", ...hold } } };
+  });
+  return { ...plan, items };
+}

@@ -1,0 +1,41 @@
+// Conditions never lie: they are computed from what was decided, what was written and how sure we are, also when
+// something failed; what nobody can know is `Unknown`.
+
+import type { ClusterId, Failure } from "./world.ts";
+
+/** A statement about an intent. */
+export type Condition = {
+  readonly type: string;
+  readonly status: "True" | "False" | "Unknown";
+  readonly reason: string;
+  readonly message: string;
+};
+
+/** A condition as it is stored. */
+export type StoredCondition = Condition & {
+  readonly observedGeneration: number;
+  readonly lastTransitionTime: string;
+};
+
+/** What came of the operations on one target. */
+export type ApplyReport = {
+  readonly target: ClusterId;
+  readonly applied: number;
+  readonly failed: readonly { readonly object: string; readonly failure: Failure }[];
+};
+
+/** The conditions to store: a transition time moves only when the status flips, and others' conditions stay. */
+export function settleConditions(
+  previous: readonly StoredCondition[],
+  next: readonly Condition[],
+  generation: number,
+  now: string,
+): StoredCondition[] {
+  const types = new Set(next.map((condition) => condition.type));
+  const settled = next.map((condition): StoredCondition => {
+    const before = previous.find((other) => other.type === condition.type);
+    const lastTransitionTime = before?.status === condition.status ? before.lastTransitionTime : now;
+    return { ...condition, observedGeneration: generation, lastTransitionTime };
+  });
+  return [...settled, ...previous.filter((condition) => !types.has(condition.type))];
+}

@@ -1,0 +1,70 @@
+import type { Brand } from "./brand.ts";
+
+/** Where a cluster's access comes from: `local`, or `<namespace>/<secret>/<key>`. A spec's name for it is only an alias. */
+export type ClusterId = Brand<string, "ClusterId">;
+
+/** The Secret, and the key in it, through which a remote cluster is reached. */
+export type SecretAccess = { readonly namespace: string; readonly secret: string; readonly key: string };
+
+/** The operator's own cluster. */
+export const LOCAL = clusterId("local");
+
+/** The identity of a cluster that is reached through a Secret. */
+export const clusterIdOf = ({ namespace, secret, key }: SecretAccess): ClusterId =>
+  clusterId(`${namespace}/${secret}/${key}`);
+
+function clusterId(text: string): ClusterId {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the only place that makes one
+  return text as ClusterId;
+}
+
+/** Why a cluster could not be observed; a closed set, sorted by what to do next. */
+export type Failure =
+  | { readonly kind: "unreachable"; readonly detail: string } // back off, keep everything
+  | { readonly kind: "unauthorized"; readonly detail: string } // wait for the Secret to change
+  | { readonly kind: "forbidden"; readonly detail: string } // wait for RBAC to change
+  | { readonly kind: "refused"; readonly detail: string } // the kubeconfig asks for something we never do
+  | { readonly kind: "missing"; readonly detail: string } // no Secret, or no list has completed yet
+  | { readonly kind: "incomplete"; readonly detail: string }; // listed, but part of it cannot be read
+
+/** How sure we are of what a cluster holds. `stale` may be used to keep things, never to delete them. */
+export type Observed<T> =
+  | { readonly state: "synced"; readonly value: T }
+  | { readonly state: "stale"; readonly because: Failure; readonly value: T }
+  | { readonly state: "absent"; readonly because: Failure };
+
+/** One cluster as it was last seen. */
+export type ClusterView<Facts> = {
+  readonly id: ClusterId;
+  /** Every access that leads here; `id` is one of them. */
+  readonly accesses: readonly ClusterId[];
+  /** What people call it: the name in the world file, else the spec's alias. */
+  readonly name: string;
+  readonly observed: Observed<Facts>;
+};
+
+/** Everything a provider may look at, as one immutable value. */
+export type World<Intent, Facts> = {
+  readonly revision: number;
+  /** Milliseconds since the epoch; only grace periods look at it. */
+  readonly nowMs: number;
+  /** Identity of this control plane: the UID of the local cluster, when it is known. */
+  readonly instance: string | undefined;
+  readonly intents: Observed<readonly Intent[]>;
+  readonly clusters: readonly ClusterView<Facts>[];
+  /** What the resolver port answered for each DNS name that an endpoint mentions. */
+  readonly dns: ReadonlyMap<string, string>;
+  /** When each running grace period began, by `graceKey`. */
+  readonly heldSinceMs: ReadonlyMap<string, number>;
+};
+
+/** The key of a grace period in `World.heldSinceMs`. */
+export const graceKey = (target: ClusterId, object: string): string => `${target}|${object}`;
+
+/** The last value seen, fresh or not. */
+export function lastSeen<T>(observed: Observed<T>): T | undefined {
+  return observed.state === "absent" ? undefined : observed.value;
+}
+
+/** Orders text by code unit, the same on every machine and in every locale. */
+export const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

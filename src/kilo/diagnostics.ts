@@ -1,0 +1,408 @@
+// Every code the Kilo provider can report, each with what is wrong, why it matters and what to do about it.
+// The texts of the old operator's reasons are kept word for word: people search for them.
+
+import { type Explanation, explainer, listSome, quote, type ValuesOf, type Where } from "../core/diagnostic.ts";
+
+const entry = <P>(explanation: Explanation<P>): Explanation<P> => explanation;
+const annotate = (node: string, key: string, value: string): string =>
+  `kubectl annotate node ${node} kilo.squat.ai/${key}=${value} --overwrite`;
+const inspect = (where: Where): string => `kubectl get node ${where.subject.name} -o yaml`;
+const editMesh = (where: Where): string => {
+  const [namespace, name] = (where.mesh ?? "<namespace>/<mesh>").split("/");
+  return `kubectl -n ${namespace} edit clustermesh ${name}`;
+};
+
+/** The catalogue of codes; `docs/diagnostics.md` has a section for each. */
+export const kiloCatalogue = {
+  // — meshes —
+  MeshInvalid: entry<{ detail: string }>({
+    severity: "error",
+    what: ({ detail }) => `the ClusterMesh cannot be used: ${detail}`,
+    why: "A spec that does not say what is meant is not guessed at; its Peers stay as they are.",
+    fix: ({ detail }, where) => `correct it with: ${editMesh(where)} (${detail})`,
+  }),
+  CIDRInvalid: entry<{ mesh: string; entry: string; cidr: string; reason: string }>({
+    severity: "error",
+    what: (v) => `mesh ${quote(v.mesh)}: cluster ${quote(v.entry)}: invalid CIDR ${quote(v.cidr)}: ${v.reason}`,
+    why: "A range that cannot be read cannot be checked against the others; the mesh is refused and its Peers stay as they are.",
+    fix: (_, where) => `write it as address/bits, for example 10.2.0.0/16: ${editMesh(where)}`,
+  }),
+  CIDROverlap: entry<{ text: string; blocked: boolean }>({
+    severity: "error",
+    what: ({ text }) => text,
+    why: ({ blocked }) =>
+      blocked
+        ? "Two clusters cannot both be the way to one address. The younger declaration is refused; its Peers stay as they are."
+        : "Another mesh declares a range that this one already uses. This mesh keeps working; the other one is refused.",
+    fix: (_, where) => `give the clusters disjoint ranges, or delete the mesh that is wrong: ${editMesh(where)}`,
+  }),
+  EntryNameDuplicate: entry<{ name: string }>({
+    severity: "error",
+    what: ({ name }) => `two clusters of the mesh are called ${quote(name)}`,
+    why: "Peers are labelled with the name of the cluster they come from; with one name for two, neither can be cleaned up safely.",
+    fix: (_, where) => `give each entry of spec.clusters its own name: ${editMesh(where)}`,
+  }),
+  LocalDuplicate: entry<{ names: string }>({
+    severity: "error",
+    what: ({ names }) => `more than one cluster of the mesh is marked local: ${names}`,
+    why: "Only one cluster can be the one the operator runs in.",
+    fix: (_, where) => `leave local: true on one entry and give the others a kubeconfigSecretRef: ${editMesh(where)}`,
+  }),
+  ClusterListedTwice: entry<{ first: string; second: string }>({
+    severity: "error",
+    what: ({ first, second }) => `${quote(first)} and ${quote(second)} are the same cluster: both use the same access`,
+    why: "A cluster cannot be a peer of itself.",
+    fix: (_, where) => `remove one of the entries or correct its kubeconfigSecretRef: ${editMesh(where)}`,
+  }),
+  SecretRefMissing: entry<{ name: string }>({
+    severity: "error",
+    what: ({ name }) => `cluster ${quote(name)} is not local but has no kubeconfigSecretRef`,
+    why: "Without access the cluster cannot be read or written; the rest of the mesh works on without it.",
+    fix: (_, where) => `add kubeconfigSecretRef: {name, key}, or local: true, to the entry: ${editMesh(where)}`,
+  }),
+  LocalWithSecretRef: entry<{ name: string }>({
+    severity: "warning",
+    what: ({ name }) => `cluster ${quote(name)} is local and has a kubeconfigSecretRef; the reference is ignored`,
+    why: "The operator reaches its own cluster with its own account.",
+    fix: (_, where) => `remove one of the two: ${editMesh(where)}`,
+  }),
+  TopologyInvalid: entry<{ detail: string }>({
+    severity: "error",
+    what: ({ detail }) => `spec.topology cannot be used: ${detail}`,
+    why: "Which clusters are to be joined is unclear; nothing is changed until it is not.",
+    fix: (_, where) => `use names from spec.clusters: ${editMesh(where)}`,
+  }),
+  DeclarationsDiffer: entry<{ cluster: string; other: string; only: string }>({
+    severity: "warning",
+    what: (v) => `cluster ${quote(v.cluster)} declares other ranges here than in mesh ${v.other}: ${v.only}`,
+    why: "It is the same cluster by its access. Where both meshes reach one target, that target gets what either of them grants.",
+    fix: (_, where) => `declare the same ranges in both, unless the difference is meant: ${editMesh(where)}`,
+  }),
+  RangeContainsObserved: entry<{ range: string; source: string; target: string; found: string }>({
+    severity: "error",
+    what: (v) =>
+      `${v.range}, declared by ${quote(v.source)}, contains what cluster ${quote(v.target)} itself uses: ${v.found}`,
+    why: "The range would pull the target's own traffic into a tunnel and cut its nodes or pods off. Nothing of this source is written there; what is there already stays.",
+    fix: (v, where) => `declare only ranges that belong to ${v.source}: ${editMesh(where)}`,
+  }),
+  MeshSuspended: entry<{ mesh: string }>({
+    severity: "info",
+    what: ({ mesh }) => `mesh ${quote(mesh)} is suspended: nothing is written on its behalf`,
+    why: "spec.suspend is true. Peers stay as they are, also while the mesh is being deleted.",
+    fix: (_, where) => `set spec.suspend to false to go on: ${editMesh(where)}`,
+  }),
+
+  // — clusters —
+  SecretMissing: entry<{ entry: string; secret: string }>({
+    severity: "error",
+    what: (v) => `cluster ${quote(v.entry)}: no access: Secret ${v.secret} is missing`,
+    why: "The cluster can be neither read nor written. Its Peers elsewhere stay; the rest of the mesh works on.",
+    fix: (v) => {
+      const [namespace, name, key] = v.secret.split("/");
+      return `kubectl -n ${namespace} create secret generic ${name} --from-file=${key}=KUBECONFIG`;
+    },
+  }),
+  ClusterAbsent: entry<{ detail: string }>({
+    severity: "error",
+    what: ({ detail }) => `the cluster has not been seen: ${detail}`,
+    why: "Without evidence nothing of it is removed and nothing new can be planned for it.",
+    fix: (_, where) => `check that the API server of ${where.subject.name} answers with the credentials of its Secret`,
+  }),
+  ClusterStale: entry<{ detail: string }>({
+    severity: "warning",
+    what: ({ detail }) => `the cluster is known only from before: ${detail}`,
+    why: "Old evidence is good enough to keep things, never to remove them.",
+    fix: (_, where) => `check that the API server of ${where.subject.name} answers with the credentials of its Secret`,
+  }),
+  IntentsUnknown: entry<{ detail: string }>({
+    severity: "warning",
+    what: ({ detail }) => `the list of ClusterMeshes is not complete: ${detail}`,
+    why: "A mesh that was not seen may still exist, so nothing is deleted anywhere.",
+    fix: () =>
+      "check that the local API server answers and that every ClusterMesh can be read: kubectl get clustermeshes -A",
+  }),
+  SameClusterTwice: entry<{ first: string; second: string }>({
+    severity: "error",
+    what: ({ first, second }) =>
+      `${quote(first)} and ${quote(second)} look like one cluster reached through two accesses`,
+    why: "Planned as two clusters it would be written twice. What one access wants is not deleted through the other.",
+    fix: () => "let all meshes use the same Secret for this cluster, or local: true if it is the operator's own",
+  }),
+  SourceEmpty: entry<{ entry: string }>({
+    severity: "warning",
+    what: ({ entry: name }) => `cluster ${quote(name)} shows no Nodes at all`,
+    why: "An empty list is more often a hiccup than the truth; existing Peers are kept for the grace period.",
+    fix: (_, where) => `kubectl get nodes on cluster ${where.subject.cluster}, and check that the nodeSelector matches`,
+  }),
+  GranularityUnknown: entry<{ values: string }>({
+    severity: "info",
+    what: ({ values }) => `no node says which mesh granularity Kilo runs with${values}; one Peer per node is assumed`,
+    why: "With granularity location only leaders carry traffic, and Peers for other nodes would be black holes.",
+    fix: () => "check that Kilo's agent runs on the nodes; it writes the annotation kilo.squat.ai/granularity",
+  }),
+  GranularityMixed: entry<{ counts: string; chosen: string }>({
+    severity: "warning",
+    what: ({ counts, chosen }) => `the nodes disagree about Kilo's mesh granularity (${counts}); planned as ${chosen}`,
+    why: "Kilo applies its own flag to all nodes of a cluster, so a mixture means a rollout in progress or a forged annotation.",
+    fix: () => "run Kilo with the same --mesh-granularity on all nodes of the cluster",
+  }),
+  LocationNoLeader: entry<{ location: string; nodes: string }>({
+    severity: "warning",
+    what: ({ location, nodes }) => `location ${quote(location)} has no leader with a WireGuard IP (nodes ${nodes})`,
+    why: "With granularity location only the leader carries traffic; while a new one is chosen, existing Peers are kept for the grace period.",
+    fix: (_, where) => `check Kilo's agent on the nodes of this location on cluster ${where.subject.cluster}`,
+  }),
+  ClusterRangesUncarried: entry<{ ranges: string; reason: string }>({
+    severity: "error",
+    what: ({ ranges, reason }) => `nobody carries ${ranges}: ${reason}`,
+    why: "Ranges of a whole cluster (services, other subnets) travel through one node's Peer, the anchor.",
+    fix: (_, where) =>
+      `bring at least one node of cluster ${where.subject.cluster} into a usable state; see the findings about its nodes`,
+  }),
+  RangePartlyCarried: entry<{ range: string; rest: string; count: number }>({
+    severity: "info",
+    what: (v) => `of ${v.range} only the nodes' own ranges are carried; nobody carries ${v.rest}`,
+    why: "An entry of allowedNetworks that holds a node's range counts as carried by the nodes, as in the old operator.",
+    fix: (v, where) =>
+      `if something else lives in ${v.range}, declare it as an entry of its own, or use podCIDRs, wireguardCIDR, serviceCIDR and additionalCIDRs: ${editMesh(where)}`,
+  }),
+  RangeFragmented: entry<{ range: string; pieces: number }>({
+    severity: "warning",
+    what: ({ range, pieces }) =>
+      `${range} is not carried: cut around nodes and endpoints it would fall into ${pieces} pieces`,
+    why: "Kilo's cost grows with the square of the number of allowed IPs.",
+    fix: (_, where) => `declare the parts that are needed as ranges of their own: ${editMesh(where)}`,
+  }),
+  RangeNotAccepted: entry<{ source: string; ranges: string }>({
+    severity: "info",
+    what: ({ source, ranges }) => `acceptedNetworks leaves out part of what ${quote(source)} offers: ${ranges}`,
+    why: "A cluster receives only what it lists in acceptedNetworks.",
+    fix: (_, where) => `add the ranges to acceptedNetworks of this cluster if they should come in: ${editMesh(where)}`,
+  }),
+  EndpointInsideRange: entry<{ range: string; endpoint: string }>({
+    severity: "warning",
+    what: ({ range, endpoint }) => `${range} contains the tunnel endpoint ${endpoint}; that address is left out of it`,
+    why: "A route to the endpoint through the tunnel would send the tunnel into itself, and every packet would be lost.",
+    fix: (_, where) => `declare ranges that do not contain the nodes' endpoint addresses: ${editMesh(where)}`,
+  }),
+  InternalIPsNotCarried: entry<{ nodes: string }>({
+    severity: "info",
+    what: ({ nodes }) => `the internal addresses of ${nodes} lie outside the declared ranges and are not carried`,
+    why: "Kilo 0.7 sends host-network traffic from the internal address, and the other side drops what is not in allowedIPs. Pod traffic is not affected.",
+    fix: (_, where) =>
+      `if host-network clients must reach other clusters, declare the node network as a range of its own, and use endpoints outside it: ${editMesh(where)}`,
+  }),
+  MTUTooSmall: entry<{ detail: string; use: string }>({
+    severity: "warning",
+    what: ({ detail }) => `full-size pod packets do not fit: ${detail}`,
+    why: "WireGuard adds 60 bytes over IPv4 and 80 over IPv6, and Kilo does no MSS clamping: large packets vanish while ping works.",
+    fix: ({ use }) => use,
+  }),
+
+  // — nodes, in the order of the checks —
+  WGIPDuplicate: entry<{ node: string; address: string; winner: string }>({
+    severity: "warning",
+    what: (v) => `node ${v.node} has duplicate WireGuard IP`,
+    why: (v) =>
+      `${v.address} is also claimed by node ${v.winner}, whose agent checked in last. Kilo numbers nodes by sort order, so this is normal for a moment after nodes come or go.`,
+    fix: (v) =>
+      `if it stays, check the agent on ${v.node}: its Peer is kept without ${v.address} until it gets an address of its own`,
+  }),
+  NodeNoPodCIDR: entry<{ node: string; detail: string }>({
+    severity: "warning",
+    what: (v) =>
+      v.detail === ""
+        ? `node "${v.node}" has no PodCIDRs assigned`
+        : `node "${v.node}" has invalid PodCIDR ${v.detail}`,
+    why: "Without a pod range there is nothing to route to the node. Existing Peers are kept for the grace period.",
+    fix: (_, where) => `check spec.podCIDRs: ${inspect(where)}`,
+  }),
+  NodePodCIDROutOfRange: entry<{ node: string; cidr: string; ranges: string }>({
+    severity: "error",
+    what: (v) =>
+      `node "${v.node}" PodCIDR ${quote(v.cidr)} is not a subset of any cluster AllowedNetworks [${v.ranges}]`,
+    why: "Nothing outside the ranges granted to a cluster is ever advertised for it.",
+    fix: (v, where) => `declare the range that holds ${v.cidr}, if it belongs to this cluster: ${editMesh(where)}`,
+  }),
+  NodeNoWireguardIP: entry<{ node: string }>({
+    severity: "warning",
+    what: (v) => `node "${v.node}" is missing annotation "kilo.squat.ai/wireguard-ip"`,
+    why: "Kilo has not given the node its WireGuard address, or its agent is restarting. Existing Peers are kept for the grace period.",
+    fix: () => "check Kilo's agent on the node: kubectl -n kube-system get pods -l app.kubernetes.io/name=kilo -o wide",
+  }),
+  WGIPInvalid: entry<{ node: string; value: string; reason: string }>({
+    severity: "error",
+    what: (v) =>
+      `node "${v.node}" annotation "kilo.squat.ai/wireguard-ip" value ${quote(v.value)} is not a valid CIDR: ${v.reason}`,
+    why: "The annotation is written by Kilo as address/bits; anything else was put there by somebody else.",
+    fix: (v) => `kubectl annotate node ${v.node} kilo.squat.ai/wireguard-ip- (Kilo writes it again within 30 s)`,
+  }),
+  WGIPOutOfRange: entry<{ node: string; address: string; ranges: string }>({
+    severity: "error",
+    what: (v) =>
+      `node "${v.node}" WireGuard IP ${quote(v.address)} is not within any cluster AllowedNetworks [${v.ranges}]`,
+    why: "Nothing outside the ranges granted to a cluster is ever advertised for it.",
+    fix: (_, where) =>
+      `declare Kilo's --subnet of this cluster (wireguardCIDR, or an entry of allowedNetworks): ${editMesh(where)}`,
+  }),
+  NodeNoPublicKey: entry<{ node: string }>({
+    severity: "warning",
+    what: (v) => `node "${v.node}" is missing annotation "kilo.squat.ai/key"`,
+    why: "Kilo's agent publishes the key; it is missing before the first start and during a restart. Existing Peers are kept for the grace period.",
+    fix: () => "check Kilo's agent on the node: kubectl -n kube-system get pods -l app.kubernetes.io/name=kilo -o wide",
+  }),
+  NodePublicKeyInvalid: entry<{ node: string; reason: string }>({
+    severity: "error",
+    what: (v) => `node "${v.node}" annotation "kilo.squat.ai/key" is not a WireGuard public key: ${v.reason}`,
+    why: "A key is 32 bytes in base64. Kilo ignores a Peer with any other, so none is written.",
+    fix: (v) => `kubectl annotate node ${v.node} kilo.squat.ai/key- (Kilo writes it again within 30 s)`,
+  }),
+  NodeEndpointInvalid: entry<{ node: string; key: string; value: string; reason: string }>({
+    severity: "error",
+    what: (v) =>
+      `node "${v.node}" has an invalid endpoint annotation: annotation "kilo.squat.ai/${v.key}" on node "${v.node}" has invalid value ${quote(v.value)}: ${v.reason}`,
+    why: "An explicit endpoint that cannot be read is not replaced by a guess. Existing Peers are kept for the grace period.",
+    fix: (v) => annotate(v.node, v.key, "ADDRESS:51820"),
+  }),
+  NodeUnreadable: entry<{ detail: string }>({
+    severity: "error",
+    what: ({ detail }) => `the Node cannot be read: ${detail}`,
+    why: "It is there, so its Peers are kept, but nothing new can be planned for it.",
+    fix: (_, where) => `look at the object: ${inspect(where)}`,
+  }),
+  PublicKeyDuplicate: entry<{ key: string; winner: string; losers: string }>({
+    severity: "error",
+    what: (v) => `the public key of node ${v.winner} is also on ${v.losers}`,
+    why: "Kilo and WireGuard know a peer by its key: only one node per key can be reached. The one whose agent checked in last is used.",
+    fix: () => "give every node its own key: delete /var/lib/kilo/key on the copies and restart Kilo's agent there",
+  }),
+  PublicKeyConflict: entry<{ node: string; other: string }>({
+    severity: "error",
+    what: (v) => `node "${v.node}" publishes a public key that already belongs to ${v.other}`,
+    why: "Two Peers with one key destroy each other's tunnel; the one that is established, or older, is kept.",
+    fix: (v) => `if the key was copied by accident, delete /var/lib/kilo/key on ${v.node} and restart Kilo's agent`,
+  }),
+  PodCIDRDuplicate: entry<{ node: string; cidr: string; winner: string }>({
+    severity: "error",
+    what: (v) => `node "${v.node}" claims pod range ${v.cidr}, which overlaps that of node ${v.winner}`,
+    why: "An address can be routed to one node only; the range stays with the node whose agent checked in last.",
+    fix: (_, where) => `check spec.podCIDRs of both nodes: ${inspect(where)}`,
+  }),
+  PodCIDRNotDeclared: entry<{ node: string; cidr: string }>({
+    severity: "warning",
+    what: (v) =>
+      `node "${v.node}": its further pod range ${quote(v.cidr)} lies outside the declared ranges and is not carried`,
+    why: "The first pod range is carried. Nothing outside the ranges granted to a cluster is ever advertised for it.",
+    fix: (_, where) => `declare the second family's pod range, if it should be reachable: ${editMesh(where)}`,
+  }),
+  EndpointUnresolved: entry<{ node: string; name: string; kept: string }>({
+    severity: "warning",
+    what: (v) => `the endpoint name ${quote(v.name)} of node ${v.node} does not resolve; ${v.kept}`,
+    why: "One name that does not resolve stops Kilo's reconciliation on every node, so names are resolved here and written as addresses.",
+    fix: (v) =>
+      `correct the DNS record, or use an address: ${annotate(v.node, "clustermesh-endpoint", "ADDRESS:51820")}`,
+  }),
+  EndpointInsideOverlay: entry<{ node: string; endpoint: string; range: string }>({
+    severity: "error",
+    what: (v) =>
+      `the endpoint ${v.endpoint} of node ${v.node} lies inside ${v.range}, which is itself reached through a tunnel; it is not used`,
+    why: "Tunnel packets to such an address would go into a tunnel again.",
+    fix: (v) => annotate(v.node, "clustermesh-endpoint", "ADDRESS:51820"),
+  }),
+  DiscoveredEndpointsUnreadable: entry<{ reason: string }>({
+    severity: "info",
+    what: ({ reason }) => `annotation "kilo.squat.ai/discovered-endpoints" cannot be read: ${reason}`,
+    why: "What this node saw of its peers' addresses is not used.",
+    fix: (v, where) =>
+      `kubectl annotate node ${where.subject.name} kilo.squat.ai/discovered-endpoints- (Kilo writes it again within 30 s)`,
+  }),
+  KeepaliveMissing: entry<{ node: string; seconds: number; reason: string }>({
+    severity: "warning",
+    what: (v) => `node ${v.node} ${v.reason} but has no annotation kilo.squat.ai/persistent-keepalive`,
+    why: "Kilo takes the real keepalive of all its tunnels from this annotation of the sending node. The Peer's field keeps no NAT mapping open, and without keepalives each change costs about 15 s of loss.",
+    fix: (v) => annotate(v.node, "persistent-keepalive", String(v.seconds)),
+  }),
+
+  // — objects on a target —
+  PeerUnreadable: entry<{ detail: string }>({
+    severity: "warning",
+    what: ({ detail }) => `the Peer cannot be read: ${detail}`,
+    why: "It is treated as somebody else's: never touched. Kilo may ignore it too.",
+    fix: (_, where) => `look at the object: kubectl get peer ${where.subject.name} -o yaml`,
+  }),
+  ObjectUnreadable: entry<{ detail: string }>({
+    severity: "warning",
+    what: ({ detail }) => `an object of this cluster cannot be used: ${detail}`,
+    why: "Everything else of the cluster is planned as usual.",
+    fix: () => "correct the object, or leave it out of the world file",
+  }),
+  ForeignKeyConflict: entry<{ node: string; peer: string; who: string }>({
+    severity: "error",
+    what: (v) =>
+      `Peer "${v.peer}" of ${v.who} already holds the public key of node ${v.node}; nothing is written for this node`,
+    why: "Two Peers with one key destroy each other's tunnel, and what is not ours is not touched.",
+    fix: (v) => `if it is not needed: kubectl delete peer ${v.peer}`,
+  }),
+  ForeignRangeConflict: entry<{ range: string; peer: string; who: string; held: string; kept: boolean }>({
+    severity: "error",
+    what: (v) =>
+      `Peer "${v.peer}" of ${v.who} already holds ${v.held}; ${v.range} is ${v.kept ? "left where it is" : "not written"}`,
+    why: "A range can be routed to one Peer only, and what is not ours is not touched.",
+    fix: (v) => `if it is not needed: kubectl delete peer ${v.peer}`,
+  }),
+  RangeHeldBack: entry<{ range: string; peer: string; reason: string }>({
+    severity: "warning",
+    what: (v) => `${v.range} is not written yet: Peer "${v.peer}" still holds it (${v.reason})`,
+    why: "A range can be routed to one Peer only, and that Peer is being kept for a reason.",
+    fix: (v) => `clear the reason; to give the range up by hand: kubectl delete peer ${v.peer}`,
+  }),
+  LegacyPeerUnclaimed: entry<{ peer: string; pair: string; detail: string }>({
+    severity: "warning",
+    what: (v) => `Peer "${v.peer}" carries only the old operator's labels (${v.pair}) and is left alone: ${v.detail}`,
+    why: "It may belong to a second controller that works on this cluster.",
+    fix: (v) =>
+      `if no other controller needs it: kubectl delete peer ${v.peer}, or let Causeway do it with --prune-legacy`,
+  }),
+  PeerIdentityDamaged: entry<{ peer: string; missing: string }>({
+    severity: "warning",
+    what: (v) => `Peer "${v.peer}" is ours but has lost labels (${v.missing}); it is kept`,
+    why: "Without its whole identity it cannot be told which mesh it belongs to, so it is never deleted automatically.",
+    fix: (v) => `if it is not needed: kubectl delete peer ${v.peer}`,
+  }),
+  MassDeleteHeld: entry<{ detail: string }>({
+    severity: "warning",
+    what: ({ detail }) => `deletes are held for the grace period: ${detail}`,
+    why: "Losing most nodes of a cluster at once is more often a mistake than the truth.",
+    fix: () => "nothing, if the nodes are really gone: the Peers go when the grace period ends",
+  }),
+  TargetBudget: entry<{ ranges: number; warn: number }>({
+    severity: "warning",
+    what: (v) => `${v.ranges} allowed IPs are planned for this cluster; Kilo becomes slow beyond ${v.warn}`,
+    why: "Kilo compares its rules pairwise at every change: 200 Peers with two ranges each took 207 s to be applied and 5 s for one more.",
+    fix: () => "join fewer nodes with nodeSelector, or use topology Hub or Pairs",
+  }),
+  TargetLimit: entry<{ peers: number; max: number }>({
+    severity: "error",
+    what: (v) => `${v.peers} Peers are wanted on this cluster and at most ${v.max} are written`,
+    why: "Beyond the limit the agents on this cluster would not converge. Peers that exist are kept; new ones wait.",
+    fix: () => "join fewer nodes with nodeSelector, or use topology Hub or Pairs",
+  }),
+} as const;
+
+/** A code of the Kilo provider. */
+export type KiloCode = keyof typeof kiloCatalogue;
+
+/** The values that a code is explained with. */
+export type KiloValues<Code extends KiloCode> = ValuesOf<typeof kiloCatalogue, Code>;
+
+/** Makes a diagnostic of the Kilo provider. */
+export const diagnose = explainer(kiloCatalogue);
+
+/** A place in a mesh: the mesh, the cluster and the object there. */
+export const at = (mesh: string | undefined, cluster: string | undefined, kind: string, name: string): Where => ({
+  mesh,
+  subject: { ...(cluster === undefined ? {} : { cluster }), kind, name },
+});
+
+/** The first few texts of a list, for a message. */
+export { listSome };

@@ -1,0 +1,161 @@
+// A plan as others see it: the document of `causeway plan -o json`. Clusters have their names, arrays a fixed order.
+
+import { causewayApiVersion } from "../api/world.ts";
+import type { Diagnostic } from "../core/diagnostic.ts";
+import { diff } from "../core/diff.ts";
+import { type Graph, graphOf } from "../core/graph.ts";
+import type { Change, Desired, Operation } from "../core/plan.ts";
+import type { Condition } from "../core/status.ts";
+import { compareText } from "../core/world.ts";
+import type { EndpointOrigin } from "./endpoint.ts";
+import type { MeshState } from "./mesh-checks.ts";
+import type { KiloPlan, KiloWorld } from "./plan.ts";
+import { type MemberStatus, meshStatus } from "./status.ts";
+
+/** A Peer that should exist. */
+export type PeerDocument = {
+  readonly target: string;
+  readonly source: string;
+  readonly mesh: string;
+  readonly node: string;
+  readonly name: string;
+  readonly publicKey: string;
+  readonly allowedIPs: readonly string[];
+  readonly endpoint: string | null;
+  readonly endpointFrom: EndpointOrigin;
+  readonly persistentKeepalive: number;
+  readonly anchor: boolean;
+  readonly labels: Readonly<Record<string, string>>;
+};
+
+/** A write that would be done. */
+export type OperationDocument = {
+  readonly target: string;
+  readonly action: Operation["action"];
+  readonly kind: string;
+  readonly namespace: null;
+  readonly name: string;
+  readonly reason: string;
+  readonly changes: readonly Change[];
+};
+
+/** Objects that are left alone. */
+export type HoldDocument = {
+  readonly target: string;
+  readonly reason: string;
+  readonly detail: string;
+  readonly objects: readonly string[];
+};
+
+/** What the status of a mesh would say now. */
+export type MeshDocument = {
+  readonly mesh: string;
+  readonly state: MeshState;
+  readonly conditions: readonly Condition[];
+  readonly clusters: readonly MemberStatus[];
+};
+
+/** The document of `causeway plan`. */
+export type PlanDocument = {
+  readonly apiVersion: typeof causewayApiVersion;
+  readonly kind: "Plan";
+  readonly revision: number;
+  readonly peers: readonly PeerDocument[];
+  readonly operations: readonly OperationDocument[];
+  readonly holds: readonly HoldDocument[];
+  readonly diagnostics: readonly Diagnostic[];
+  readonly meshes: readonly MeshDocument[];
+  readonly summary: Readonly<Record<Operation["action"] | "unchanged", number>>;
+};
+
+/** Renders a plan for a world. */
+export function planDocument(world: KiloWorld, plan: KiloPlan): PlanDocument {
+  const nameOf = new Map(world.clusters.map((view) => [view.id, view.name]));
+  const summary = { create: 0, update: 0, delete: 0, touch: 0, unchanged: 0 };
+  const peers: PeerDocument[] = [];
+  const operations: OperationDocument[] = [];
+  const holds: HoldDocument[] = [];
+  const pending = new Map<string, Operation[]>();
+  const targets = plan.targets
+    .map((target) => ({ target, name: nameOf.get(target.target) ?? target.target }))
+    .sort((a, b) => compareText(a.name, b.name));
+  for (const { target, name } of targets) {
+    const result = diff(target);
+    summary.unchanged += result.unchanged;
+    const meshOf = new Map<string, string>();
+    for (const desired of target.desired) {
+      const document = peerDocument(name, result.names.get(desired) ?? desired.name, desired, plan);
+      peers.push(document);
+      meshOf.set(document.name, document.mesh);
+    }
+    for (const operation of result.operations) {
+      summary[operation.action] += 1;
+      operations.push(operationDocument(name, operation));
+      const mesh = meshOf.get(operation.name);
+      if (mesh !== undefined) pending.set(mesh, [...(pending.get(mesh) ?? []), operation]);
+    }
+    holds.push(...result.holds.map(({ reason, detail, objects }) => ({ target: name, reason, detail, objects })));
+  }
+  const order = (peer: PeerDocument): string =>
+    JSON.stringify([peer.target, peer.source, peer.mesh, peer.node, peer.publicKey]);
+  return {
+    apiVersion: causewayApiVersion,
+    kind: "Plan",
+    revision: world.revision,
+    peers: peers
+      .map((peer) => ({ peer, key: order(peer) }))
+      .sort((a, b) => compareText(a.key, b.key))
+      .map(({ peer }) => peer),
+    operations,
+    holds,
+    diagnostics: plan.diagnostics,
+    meshes: plan.meshes.map((mesh) => ({
+      mesh: mesh.mesh.id,
+      state: mesh.state,
+      ...meshStatus({
+        plan: mesh,
+        diagnostics: plan.diagnostics,
+        pending: pending.get(mesh.mesh.id) ?? [],
+        reports: [],
+      }),
+    })),
+    summary,
+  };
+}
+
+/** The fleet as a graph: which cluster is reached from which. */
+export function planGraph(world: KiloWorld, plan: KiloPlan): Graph {
+  const { peers } = planDocument(world, plan);
+  return graphOf(
+    world.clusters.map((view) => ({ id: view.name, observed: view.observed.state })),
+    peers.map(({ source, target, mesh, allowedIPs }) => ({ source, target, mesh, ranges: allowedIPs.length })),
+  );
+}
+
+function peerDocument(target: string, name: string, desired: Desired, plan: KiloPlan): PeerDocument {
+  const note = plan.notes.get(desired);
+  return {
+    target,
+    source: note?.source ?? "",
+    mesh: note?.mesh ?? "",
+    node: note?.node ?? "",
+    name,
+    publicKey: desired.slot,
+    allowedIPs: desired.claims,
+    endpoint: note?.endpoint ?? null,
+    endpointFrom: note?.endpointFrom ?? "none",
+    persistentKeepalive: note?.keepaliveSeconds ?? 0,
+    anchor: note?.anchor ?? false,
+    labels: desired.labels,
+  };
+}
+
+const operationDocument = (target: string, { action, kind, name, reason, changes }: Operation): OperationDocument => ({
+  target,
+  action,
+  kind,
+  namespace: null,
+  name,
+  reason,
+  changes,
+});

@@ -1,0 +1,272 @@
+// Kubernetes objects → the facts the planner uses. Nothing here throws: what cannot be read becomes an `Unreadable`, and
+// a value that does not parse stays beside the reason, so that the check that needs it can say so.
+
+import { nodeAnnotations, nodeSchema } from "../api/node.ts";
+import { peerSchema } from "../api/peer.ts";
+import { fieldsOf, listOf, textOf } from "../core/json.ts";
+import { type Address, isGlobalUnicast, parseAddress } from "../core/net/address.ts";
+import { type Cidr, hasHostBits, parseCidr, parseHostInCidr } from "../core/net/cidr.ts";
+import { type Endpoint, endpointOfIp, formatEndpoint, parseEndpoint } from "../core/net/endpoint.ts";
+import { type PublicKey, parsePublicKey } from "../core/net/public-key.ts";
+import { err, ok, type Result } from "../core/result.ts";
+
+/** A text from outside and what it parsed to. */
+export type Parsed<T> = { readonly text: string; readonly result: Result<T, string> };
+
+/** Where an explicit endpoint comes from, in the order of precedence. */
+export type ExplicitOrigin = "clustermesh-endpoint" | "force-endpoint";
+
+/** What we know of the packet sizes around a node; only what somebody wrote down. */
+export type MtuFacts = {
+  readonly path: number | undefined;
+  readonly pod: number | undefined;
+  readonly wireguard: number | undefined;
+};
+
+/** What the planner knows of a Node. */
+export type NodeFacts = {
+  readonly name: string;
+  readonly uid: string | undefined;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly podCidrs: readonly Parsed<Cidr>[];
+  readonly wireguardIp: Parsed<Address> | undefined;
+  readonly key: Parsed<PublicKey> | undefined;
+  readonly explicitEndpoint: (Parsed<Endpoint> & { readonly from: ExplicitOrigin }) | undefined;
+  readonly externalIps: readonly Address[];
+  readonly internalIps: readonly Address[];
+  readonly granularity: string | undefined;
+  readonly location: string;
+  /** Kilo puts a node without an internal IP into a location of its own. */
+  readonly hasInternalIp: boolean;
+  readonly keepaliveSeconds: number | undefined;
+  readonly discovered: Parsed<ReadonlyMap<PublicKey, Endpoint>> | undefined;
+  readonly ready: boolean | undefined;
+  readonly mtu: MtuFacts;
+  /** Unix seconds of the agent's last check-in; not part of equality: it changes every 30 s and means nothing by itself. */
+  readonly lastSeen: number | undefined;
+};
+
+/** What the planner knows of a Peer. The preshared key is never read. */
+export type PeerFacts = {
+  readonly name: string;
+  readonly uid: string | undefined;
+  readonly resourceVersion: string | undefined;
+  readonly labels: Readonly<Record<string, string>>;
+  /** The canonical key, or the text as it is when it is none. */
+  readonly key: string;
+  /** As written, but in canonical form where that is the same thing. */
+  readonly allowedIps: readonly string[];
+  readonly ranges: readonly Cidr[];
+  readonly endpoint: string | null;
+  readonly endpointIp: Address | undefined;
+  readonly keepaliveSeconds: number;
+};
+
+/** An object that could not be read at all. Without a name we cannot even tell which one is missing. */
+export type Unreadable = { readonly kind: string; readonly name: string | undefined; readonly detail: string };
+
+/** Everything the Kilo provider knows of one cluster. */
+export type KiloFacts = {
+  readonly nodes: readonly NodeFacts[];
+  readonly peers: readonly PeerFacts[];
+  readonly unreadable: readonly Unreadable[];
+  readonly serviceRanges: readonly Cidr[];
+  /** The UID of the kube-system namespace: what distinguishes this cluster from every other. */
+  readonly uid: string | undefined;
+};
+
+const textLengthMax = 4_096;
+const discoveredLengthMax = 262_144; // the API server's limit for all annotations of an object
+const podCidrsMax = 64;
+
+/** Reads a Node; the error says what cannot be read and, if possible, of which Node. */
+export function readNode(raw: unknown): Result<NodeFacts, Unreadable> {
+  const parsed = nodeSchema.safeParse(raw);
+  if (!parsed.success) return err(unreadable("Node", raw, parsed.error.issues));
+  const { metadata, spec, status } = parsed.data;
+  const annotations = metadata.annotations ?? {};
+  const text = (key: string): string | undefined => {
+    const value = annotations[key];
+    return value === undefined || value === "" ? undefined : bounded(value);
+  };
+  const podCidrs = spec?.podCIDRs ?? (spec?.podCIDR === undefined || spec.podCIDR === "" ? [] : [spec.podCIDR]);
+  const addresses = (type: string): Address[] =>
+    (status?.addresses ?? []).flatMap((entry) => (entry.type === type ? addressOrNothing(entry.address) : []));
+  const internalIps = addresses("InternalIP");
+  const labels = metadata.labels ?? {};
+  return ok({
+    name: metadata.name,
+    uid: metadata.uid,
+    labels,
+    podCidrs: podCidrs.slice(0, podCidrsMax).map((value) => parsedAs(bounded(value), parseCidr)),
+    wireguardIp: maybeParsed(text(nodeAnnotations.wireguardIp), hostAddress),
+    key: maybeParsed(text(nodeAnnotations.key), parsePublicKey),
+    explicitEndpoint: explicitEndpoint(text(nodeAnnotations.clustermeshEndpoint), text(nodeAnnotations.forceEndpoint)),
+    externalIps: addresses("ExternalIP"),
+    internalIps,
+    granularity: text(nodeAnnotations.granularity),
+    location: text(nodeAnnotations.location) ?? labels["topology.kubernetes.io/region"] ?? "",
+    hasInternalIp: hasInternalIp(annotations, internalIps.length > 0),
+    keepaliveSeconds: wholeNumber(text(nodeAnnotations.persistentKeepalive)),
+    discovered: readDiscovered(annotations[nodeAnnotations.discoveredEndpoints]),
+    ready: readiness(status?.conditions ?? []),
+    mtu: {
+      path: wholeNumber(text("causeway.dev/path-mtu")),
+      pod: wholeNumber(text("causeway.dev/pod-mtu")),
+      wireguard: wholeNumber(text("causeway.dev/wireguard-mtu")),
+    },
+    lastSeen: wholeNumber(text(nodeAnnotations.lastSeen)),
+  });
+}
+
+/** Whether two readings of a Node mean the same to the planner: heartbeats do not count. */
+export function sameNode(a: NodeFacts, b: NodeFacts): boolean {
+  return a === b || fingerprint(a) === fingerprint(b);
+}
+
+/** Reads a Peer; the error says what cannot be read. */
+export function readPeer(raw: unknown): Result<PeerFacts, Unreadable> {
+  const parsed = peerSchema.safeParse(raw);
+  if (!parsed.success) return err(unreadable("Peer", raw, parsed.error.issues));
+  const { metadata, spec } = parsed.data;
+  const key = parsePublicKey(spec.publicKey);
+  const ranges: Cidr[] = [];
+  const allowedIps = spec.allowedIPs.map((text) => {
+    const cidr = parseCidr(text);
+    if (!cidr.ok) return bounded(text);
+    ranges.push(cidr.value);
+    return hasHostBits(text) ? bounded(text) : cidr.value;
+  });
+  const endpoint = peerEndpoint(spec.endpoint);
+  return ok({
+    name: metadata.name,
+    uid: metadata.uid,
+    resourceVersion: metadata.resourceVersion,
+    labels: metadata.labels ?? {},
+    key: key.ok ? key.value : bounded(spec.publicKey),
+    allowedIps,
+    ranges,
+    endpoint: endpoint === undefined ? null : endpoint.text,
+    endpointIp: endpoint?.ip,
+    keepaliveSeconds: spec.persistentKeepalive ?? 0,
+  });
+}
+
+/** The ranges in which a cluster is seen to keep its Services: ServiceCIDR objects, and Services with an address. */
+export function readServiceRanges(raw: unknown): readonly Cidr[] {
+  const { cidrs, clusterIP, clusterIPs } = fieldsOf(fieldsOf(raw)["spec"]);
+  const addresses = [...listOf(clusterIPs), clusterIP].flatMap((value) => textOf(value) ?? []);
+  const texts = [...listOf(cidrs).flatMap((value) => textOf(value) ?? []), ...addresses.map(hostCidrText)];
+  return texts.flatMap((text) => {
+    const cidr = parseCidr(text);
+    return cidr.ok ? [cidr.value] : [];
+  });
+}
+
+const hostCidrText = (address: string): string => (address.includes(":") ? `${address}/128` : `${address}/32`);
+
+const bounded = (text: string): string => (text.length > textLengthMax ? text.slice(0, textLengthMax) : text);
+
+const parsedAs = <T>(text: string, parse: (text: string) => Result<T, string>): Parsed<T> => ({
+  text,
+  result: parse(text),
+});
+
+const maybeParsed = <T>(text: string | undefined, parse: (text: string) => Result<T, string>): Parsed<T> | undefined =>
+  text === undefined ? undefined : parsedAs(text, parse);
+
+function hostAddress(text: string): Result<Address, string> {
+  const host = parseHostInCidr(text);
+  return host.ok ? ok(host.value.address) : host;
+}
+
+function addressOrNothing(text: string): Address[] {
+  const address = parseAddress(text);
+  return address.ok ? [address.value] : [];
+}
+
+function explicitEndpoint(clustermesh: string | undefined, force: string | undefined): NodeFacts["explicitEndpoint"] {
+  if (clustermesh !== undefined) return { ...parsedAs(clustermesh, parseEndpoint), from: "clustermesh-endpoint" };
+  if (force !== undefined) return { ...parsedAs(force, parseEndpoint), from: "force-endpoint" };
+  return undefined;
+}
+
+function hasInternalIp(annotations: Readonly<Record<string, string>>, listed: boolean): boolean {
+  const forced = annotations[nodeAnnotations.forceInternalIp];
+  if (forced !== undefined) return forced !== "" && forced !== "-";
+  const published = annotations[nodeAnnotations.internalIp];
+  return published === undefined ? listed : published !== "";
+}
+
+function readiness(conditions: readonly { readonly type: string; readonly status: string }[]): boolean | undefined {
+  const ready = conditions.find((condition) => condition.type === "Ready");
+  return ready === undefined ? undefined : ready.status === "True";
+}
+
+function wholeNumber(text: string | undefined): number | undefined {
+  return text !== undefined && /^\d{1,12}$/.test(text) ? Number(text) : undefined;
+}
+
+/** Go's JSON of map[string]*net.UDPAddr; entries that cannot be an endpoint for others are left out. */
+function readDiscovered(text: string | undefined): NodeFacts["discovered"] {
+  if (text === undefined || text === "") return undefined;
+  if (text.length > discoveredLengthMax) return { text: "", result: err(`longer than ${discoveredLengthMax} bytes`) };
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    return { text: bounded(text), result: err("not JSON") };
+  }
+  if (typeof json !== "object" || json === null || Array.isArray(json)) {
+    return { text: bounded(text), result: err("not a JSON object") };
+  }
+  const found = new Map<PublicKey, Endpoint>();
+  for (const [keyText, value] of Object.entries(json)) {
+    const key = parsePublicKey(keyText);
+    const endpoint = discoveredEndpoint(value);
+    if (key.ok && endpoint !== undefined) found.set(key.value, endpoint);
+  }
+  return { text: "", result: ok(found) };
+}
+
+function discoveredEndpoint(value: unknown): Endpoint | undefined {
+  const { IP: ip, Port: port, Zone: zone } = fieldsOf(value);
+  if (typeof ip !== "string" || typeof port !== "number" || (zone !== undefined && zone !== "")) return undefined;
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) return undefined;
+  const address = parseAddress(ip);
+  return address.ok && isGlobalUnicast(address.value) ? endpointOfIp(address.value, port) : undefined;
+}
+
+/** An endpoint as Kilo reads it: with both a name and an address, the name wins. */
+function peerEndpoint(
+  endpoint:
+    | { dnsOrIP?: { dns?: string | undefined; ip?: string | undefined } | undefined; port?: number | undefined }
+    | undefined,
+): { readonly text: string; readonly ip: Address | undefined } | undefined {
+  const host = endpoint?.dnsOrIP?.dns || endpoint?.dnsOrIP?.ip;
+  if (endpoint === undefined || host === undefined || host === "") return undefined;
+  const address = parseAddress(host);
+  const port = endpoint.port ?? 0;
+  if (!address.ok || port < 1 || port > 65_535) return { text: `${bounded(host)}:${port}`, ip: undefined };
+  return { text: formatEndpoint(endpointOfIp(address.value, port)), ip: address.value };
+}
+
+function fingerprint(node: NodeFacts): string {
+  return JSON.stringify(node, (key, value: unknown) =>
+    key === "lastSeen" ? undefined : value instanceof Map ? Object.fromEntries(value) : value,
+  );
+}
+
+/** Why an object cannot be read, in one line, with its name if it has a usable one. */
+export function unreadable(
+  kind: string,
+  raw: unknown,
+  issues: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[],
+): Unreadable {
+  const name = textOf(fieldsOf(fieldsOf(raw)["metadata"])["name"]);
+  const detail = issues
+    .slice(0, 3)
+    .map((issue) => `${issue.path.map(String).join(".") || "object"}: ${issue.message}`)
+    .join("; ");
+  return { kind, name: name === undefined ? undefined : bounded(name), detail: bounded(detail) };
+}

@@ -1,0 +1,62 @@
+// Which nodes of a cluster hold tunnels. Kilo's `full` and `cross`: every node. `location`: one leader per location,
+// known by its non-empty WireGuard IP, for all nodes of that location; a node without an internal IP is a location alone.
+
+import type { Diagnostic } from "../core/diagnostic.ts";
+import { compareText } from "../core/world.ts";
+import { at, diagnose } from "./diagnostics.ts";
+import type { NodeFacts } from "./facts.ts";
+import type { Place } from "./node-checks.ts";
+
+/** One tunnel holder and the nodes it carries, itself among them. Without a leader nobody carries them. */
+export type Segment = {
+  readonly location: string;
+  readonly leader: NodeFacts | undefined;
+  readonly members: readonly NodeFacts[];
+};
+
+/** The mode a cluster runs in, as its nodes tell it: the majority decides, and in doubt every node stands for itself. */
+export function granularityOf(
+  nodes: readonly NodeFacts[],
+  place: Place,
+): { readonly mode: "node" | "location"; readonly diagnostics: readonly Diagnostic[] } {
+  const counts = new Map<string, number>();
+  for (const { granularity } of nodes) {
+    if (granularity !== undefined) counts.set(granularity, (counts.get(granularity) ?? 0) + 1);
+  }
+  const where = at(place.mesh, place.cluster, "Cluster", place.cluster);
+  const perNode = (counts.get("full") ?? 0) + (counts.get("cross") ?? 0);
+  const perLocation = counts.get("location") ?? 0;
+  const mode = perLocation > perNode ? "location" : "node";
+  const names = [...counts.keys()].sort(compareText);
+  if (perNode + perLocation === 0) {
+    const values =
+      names.length === 0 ? "" : ` (found ${names.map((name) => JSON.stringify(name.slice(0, 40))).join(", ")})`;
+    return { mode, diagnostics: nodes.length === 0 ? [] : [diagnose("GranularityUnknown", where, { values })] };
+  }
+  if ((perNode > 0 && perLocation > 0) || names.some((name) => !["full", "cross", "location"].includes(name))) {
+    const text = names.map((name) => `${name.slice(0, 40)}: ${counts.get(name) ?? 0}`).join(", ");
+    const chosen = mode === "location" ? "location" : "one Peer per node";
+    return { mode, diagnostics: [diagnose("GranularityMixed", where, { counts: text, chosen })] };
+  }
+  return { mode, diagnostics: [] };
+}
+
+/** Groups nodes by location as Kilo does and finds each leader; of two, the one whose agent checked in last. */
+export function segmentsOf(nodes: readonly NodeFacts[]): readonly Segment[] {
+  const groups = new Map<string, NodeFacts[]>();
+  for (const node of nodes) {
+    const key = node.hasInternalIp ? `location:${node.location}` : `node:${node.name}`;
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [node]);
+    else group.push(node);
+  }
+  return [...groups.values()].map((members) => {
+    const [leader] = members.filter((node) => node.wireguardIp !== undefined).sort(byFreshness);
+    return { location: members[0]?.location ?? "", leader, members };
+  });
+}
+
+/** Orders nodes by their agent's last check-in, the latest first, then by name. */
+export function byFreshness(a: NodeFacts, b: NodeFacts): number {
+  return (b.lastSeen ?? -1) - (a.lastSeen ?? -1) || compareText(a.name, b.name);
+}

@@ -1,0 +1,172 @@
+// ClusterMesh → MeshIntent: the spec with its two generations folded into one form. Nothing is judged here.
+
+import { type ClusterEntry, clusterMeshSchema } from "../api/cluster-mesh.ts";
+import { type LabelSelector, normaliseSelector } from "../api/selector.ts";
+import { fieldsOf, textOf } from "../core/json.ts";
+import { type Cidr, parseCidr } from "../core/net/cidr.ts";
+import { err, ok, type Result } from "../core/result.ts";
+import { type ClusterId, clusterIdOf, LOCAL } from "../core/world.ts";
+import { type Unreadable, unreadable } from "./facts.ts";
+
+/** What a spec gives a cluster. With flat entries every list is the same one. */
+export type Grant = {
+  readonly generation: "flat" | "typed";
+  readonly pods: readonly Cidr[];
+  readonly wireguard: readonly Cidr[];
+  /** Ranges that belong to no node; flat entries become so only when no node covers them. */
+  readonly clusterWide: readonly Cidr[];
+  readonly all: readonly Cidr[];
+};
+
+/** One cluster of a mesh. */
+export type Entry = {
+  readonly name: string;
+  /** Where the cluster is reached; undefined when the entry does not say. */
+  readonly id: ClusterId | undefined;
+  readonly secret: string | undefined;
+  readonly local: boolean;
+  readonly ignoredSecretRef: boolean;
+  readonly grant: Grant;
+  readonly accepted: readonly Cidr[] | undefined;
+  readonly selector: LabelSelector;
+  readonly wireguardPort: number;
+  readonly keepaliveSeconds: number;
+};
+
+/** Which clusters of a mesh are joined. */
+export type Topology =
+  | { readonly type: "Full" }
+  | { readonly type: "Hub"; readonly hub: string }
+  | { readonly type: "Pairs"; readonly pairs: readonly (readonly [string, string])[] };
+
+/** A ClusterMesh as the planner sees it. */
+export type MeshIntent = {
+  /** `<namespace>/<name>` */
+  readonly id: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string | undefined;
+  /** Infinity when unknown: of two meshes in conflict the older one keeps working. */
+  readonly createdMs: number;
+  readonly generation: number;
+  readonly terminating: boolean;
+  readonly suspended: boolean;
+  readonly entries: readonly Entry[];
+  readonly topology: Topology;
+  /** Why the spec cannot be used, if it cannot; then there are no entries. */
+  readonly invalid: string | undefined;
+  readonly badCidrs: readonly { readonly entry: string; readonly text: string; readonly reason: string }[];
+};
+
+/** Reads a ClusterMesh. An unusable spec still yields an intent, so that its Peers are recognised and kept. */
+export function readMesh(raw: unknown): Result<MeshIntent, Unreadable> {
+  const metadata = fieldsOf(fieldsOf(raw)["metadata"]);
+  const { creationTimestamp, deletionTimestamp, generation } = metadata;
+  const name = textOf(metadata["name"]);
+  if (name === undefined || name.length > 253) {
+    return err(unreadable("ClusterMesh", raw, [{ path: ["metadata", "name"], message: "expected a name" }]));
+  }
+  const space = textOf(metadata["namespace"]) ?? "default";
+  const created = typeof creationTimestamp === "string" ? Date.parse(creationTimestamp) : Number.NaN;
+  const identity = {
+    id: `${space}/${name}`,
+    namespace: space,
+    name,
+    uid: textOf(metadata["uid"]),
+    createdMs: Number.isNaN(created) ? Number.POSITIVE_INFINITY : created,
+    generation: typeof generation === "number" ? generation : 0,
+    terminating: deletionTimestamp !== undefined && deletionTimestamp !== null,
+  };
+  const parsed = clusterMeshSchema.safeParse(raw);
+  if (!parsed.success) {
+    const { detail } = unreadable("ClusterMesh", raw, parsed.error.issues);
+    const nothing = { suspended: false, entries: [], topology: { type: "Full" } as const, badCidrs: [] };
+    return ok({ ...identity, ...nothing, invalid: detail });
+  }
+  const { spec } = parsed.data;
+  const badCidrs: { entry: string; text: string; reason: string }[] = [];
+  return ok({
+    ...identity,
+    suspended: spec.suspend ?? false,
+    entries: spec.clusters.map((entry) =>
+      readEntry(space, entry, (text, reason) => badCidrs.push({ entry: entry.name, text, reason })),
+    ),
+    topology: readTopology(spec.topology),
+    invalid: undefined,
+    badCidrs,
+  });
+}
+
+/** The ordered pairs of entries that a mesh joins, each as source and target. */
+export function linksOf(mesh: MeshIntent): readonly { readonly source: Entry; readonly target: Entry }[] {
+  const linked = linkTest(mesh.topology);
+  return mesh.entries.flatMap((target) =>
+    mesh.entries
+      .filter((source) => source !== target && linked(source.name, target.name))
+      .map((source) => ({ source, target })),
+  );
+}
+
+function linkTest(topology: Topology): (a: string, b: string) => boolean {
+  switch (topology.type) {
+    case "Full":
+      return () => true;
+    case "Hub":
+      return (a, b) => a === topology.hub || b === topology.hub;
+    case "Pairs": {
+      const linked = new Set(topology.pairs.flatMap(([a, b]) => [`${a}|${b}`, `${b}|${a}`]));
+      return (a, b) => linked.has(`${a}|${b}`);
+    }
+  }
+}
+
+function readEntry(namespace: string, entry: ClusterEntry, complain: (text: string, reason: string) => void): Entry {
+  const cidrs = (texts: readonly string[] | undefined): Cidr[] =>
+    (texts ?? []).flatMap((text) => {
+      const cidr = parseCidr(text);
+      if (cidr.ok) return [cidr.value];
+      complain(text, cidr.error);
+      return [];
+    });
+  const reference = entry.kubeconfigSecretRef;
+  const access = reference && clusterIdOf({ namespace, secret: reference.name, key: reference.key });
+  const local = entry.local ?? false;
+  return {
+    name: entry.name,
+    id: local ? LOCAL : access,
+    secret: local ? undefined : access,
+    local,
+    ignoredSecretRef: local && reference !== undefined,
+    grant: readGrant(entry, cidrs),
+    accepted: entry.acceptedNetworks === undefined ? undefined : cidrs(entry.acceptedNetworks),
+    selector: normaliseSelector(entry.nodeSelector),
+    wireguardPort: entry.wireguardPort,
+    keepaliveSeconds: entry.persistentKeepalive ?? 0,
+  };
+}
+
+function readGrant(entry: ClusterEntry, cidrs: (texts: readonly string[] | undefined) => Cidr[]): Grant {
+  if (entry.allowedNetworks !== undefined) {
+    const all = cidrs(entry.allowedNetworks);
+    return { generation: "flat", pods: all, wireguard: all, clusterWide: all, all };
+  }
+  const pods = cidrs(entry.podCIDRs);
+  const wireguard = cidrs(entry.wireguardCIDR === undefined ? [] : [entry.wireguardCIDR]);
+  // Typed objects in the field hold an empty serviceCIDR where none is meant.
+  const clusterWide = [...cidrs(entry.serviceCIDR ? [entry.serviceCIDR] : []), ...cidrs(entry.additionalCIDRs)];
+  return { generation: "typed", pods, wireguard, clusterWide, all: [...pods, ...wireguard, ...clusterWide] };
+}
+
+type RawTopology = {
+  readonly type: "Full" | "Hub" | "Pairs";
+  readonly hub?: string | undefined;
+  readonly pairs?: readonly { readonly clusters: readonly string[] }[] | undefined;
+};
+
+function readTopology(raw: RawTopology | undefined): Topology {
+  if (raw?.type === "Hub") return { type: "Hub", hub: raw.hub ?? "" };
+  if (raw?.type === "Pairs") {
+    return { type: "Pairs", pairs: (raw.pairs ?? []).map(({ clusters: [a = "", b = ""] }) => [a, b] as const) };
+  }
+  return { type: "Full" };
+}

@@ -1,0 +1,89 @@
+// Checks of one Node against what its cluster was granted, in the old operator's order: the first fault wins, and it
+// touches only that node. Faults of range and key get no grace; the others may be a restart of Kilo's agent.
+
+import type { Diagnostic } from "../core/diagnostic.ts";
+import type { Address } from "../core/net/address.ts";
+import { type Cidr, contains, containsAddress } from "../core/net/cidr.ts";
+import type { PublicKey } from "../core/net/public-key.ts";
+import { err, ok, type Result } from "../core/result.ts";
+import { at, diagnose, type KiloCode, type KiloValues } from "./diagnostics.ts";
+import type { NodeFacts } from "./facts.ts";
+import type { Entry } from "./intent.ts";
+
+/** Why a node cannot be a peer. With grace, a Peer that exists is kept for a while. */
+export type NodeFault = { readonly code: KiloCode; readonly grace: boolean; readonly diagnostic: Diagnostic };
+
+/** The mesh and cluster that a finding is reported under. */
+export type Place = { readonly mesh: string; readonly cluster: string };
+
+/** What a node needs to hold a tunnel. */
+export type Tunnel = { readonly wireguard: Address; readonly key: PublicKey };
+
+/** Makes the finding about a node. */
+export function aboutNode<Code extends KiloCode>(
+  place: Place,
+  node: string,
+  code: Code,
+  values: KiloValues<Code>,
+): Diagnostic {
+  return diagnose(code, at(place.mesh, place.cluster, "Node", node), values);
+}
+
+/** The node's pod ranges inside the grant. Further ranges outside it are left out; the first one must be inside. */
+export function checkPods(
+  node: NodeFacts,
+  entry: Entry,
+  place: Place,
+): Result<{ readonly pods: readonly Cidr[]; readonly warnings: readonly Diagnostic[] }, NodeFault> {
+  const fault = faultOf(node, place);
+  const [first, ...further] = node.podCidrs;
+  if (first === undefined) return err(fault("NodeNoPodCIDR", true, { node: node.name, detail: "" }));
+  if (!first.result.ok) {
+    const detail = `${JSON.stringify(first.text.slice(0, 120))}: ${first.result.error}`;
+    return err(fault("NodeNoPodCIDR", true, { node: node.name, detail }));
+  }
+  if (!insideOne(entry.grant.pods, first.result.value)) {
+    const values = { node: node.name, cidr: first.text, ranges: entry.grant.pods.join(" ") };
+    return err(fault("NodePodCIDROutOfRange", false, values));
+  }
+  const pods = [first.result.value];
+  const warnings: Diagnostic[] = [];
+  for (const { text, result } of further) {
+    if (result.ok && insideOne(entry.grant.pods, result.value)) pods.push(result.value);
+    else warnings.push(aboutNode(place, node.name, "PodCIDRNotDeclared", { node: node.name, cidr: text }));
+  }
+  return ok({ pods, warnings });
+}
+
+/** The node's WireGuard address and key, and that its endpoint annotation can be read. */
+export function checkTunnel(node: NodeFacts, entry: Entry, place: Place): Result<Tunnel, NodeFault> {
+  const fault = faultOf(node, place);
+  const { wireguardIp, key, explicitEndpoint } = node;
+  if (wireguardIp === undefined) return err(fault("NodeNoWireguardIP", true, { node: node.name }));
+  if (!wireguardIp.result.ok) {
+    const values = { node: node.name, value: wireguardIp.text, reason: wireguardIp.result.error };
+    return err(fault("WGIPInvalid", true, values));
+  }
+  const wireguard = wireguardIp.result.value;
+  if (!entry.grant.wireguard.some((range) => containsAddress(range, wireguard))) {
+    const values = { node: node.name, address: wireguard, ranges: entry.grant.wireguard.join(" ") };
+    return err(fault("WGIPOutOfRange", false, values));
+  }
+  if (key === undefined) return err(fault("NodeNoPublicKey", true, { node: node.name }));
+  if (!key.result.ok) return err(fault("NodePublicKeyInvalid", false, { node: node.name, reason: key.result.error }));
+  if (explicitEndpoint !== undefined && !explicitEndpoint.result.ok) {
+    const { from, text, result } = explicitEndpoint;
+    return err(fault("NodeEndpointInvalid", true, { node: node.name, key: from, value: text, reason: result.error }));
+  }
+  return ok({ wireguard, key: key.result.value });
+}
+
+function faultOf(node: NodeFacts, place: Place) {
+  return <Code extends KiloCode>(code: Code, grace: boolean, values: KiloValues<Code>): NodeFault => ({
+    code,
+    grace,
+    diagnostic: aboutNode(place, node.name, code, values),
+  });
+}
+
+const insideOne = (ranges: readonly Cidr[], cidr: Cidr): boolean => ranges.some((range) => contains(range, cidr));

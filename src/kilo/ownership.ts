@@ -1,0 +1,206 @@
+// Whose a Peer on a target is and, if it is ours, what becomes of it when nothing desires it any more.
+//
+//   what we see                                          if unwanted
+//   ───────────────────────────────────────────────────  ──────────────────────────────
+//   meshes not listed to completion                      hold   IntentsStale
+//   mesh gone · terminating                              delete MeshGone · MeshTerminating
+//   mesh refused · suspended                             hold   MeshRefused · MeshSuspended
+//   target or source left the spec · no link any more    delete TargetLeft · SourceLeft · TopologyChanged
+//   source absent · stale · partly unreadable · refused  hold   SourceAbsent · SourceStale · SourceIncomplete · PairRefused
+//   node not selected · gone · key or range violated     delete NodeNotSelected · NodeGone · NodeInvalid
+//   node invalid otherwise · no nodes at all             hold for the grace period, then delete
+
+import { meshLabel, sourceClusterLabel } from "../api/peer.ts";
+import { labelValue } from "../core/naming.ts";
+import type { IfUnwanted } from "../core/plan.ts";
+import type { ClusterId, Observed } from "../core/world.ts";
+import type { KiloFacts, PeerFacts } from "./facts.ts";
+import type { Entry, MeshIntent } from "./intent.ts";
+import type { MeshState } from "./mesh-checks.ts";
+import { managedBy, managedByLabel, originOf, peerLabels, sourceHash } from "./peer.ts";
+import type { SourcePlan } from "./source.ts";
+
+/** The meshes as an owner of Peers. */
+export type Estate = {
+  readonly instance: string | undefined;
+  /** By the label values of namespace and name. */
+  readonly byIdentity: ReadonlyMap<string, MeshIntent>;
+  /** The meshes that declare a pair of the old operator's labels. */
+  readonly byLegacyPair: ReadonlyMap<string, readonly MeshIntent[]>;
+  /** Meshes whose entries cannot be read, by label value of the name: they may own any pair. */
+  readonly unreadable: ReadonlyMap<string, readonly MeshIntent[]>;
+};
+
+/** Whose a Peer is. `mesh` is undefined when the mesh no longer exists. */
+export type Ownership =
+  | { readonly owner: "other"; readonly who: string; readonly unclaimedLegacy: string | undefined }
+  | {
+      readonly owner: "us";
+      readonly mesh: MeshIntent | undefined;
+      readonly adopted: boolean;
+      readonly missing: readonly string[];
+    };
+
+/** Indexes the meshes by the identities their Peers carry. */
+export function estateOf(meshes: readonly MeshIntent[], instance: string | undefined): Estate {
+  const byIdentity = new Map<string, MeshIntent>();
+  const byLegacyPair = new Map<string, MeshIntent[]>();
+  const unreadable = new Map<string, MeshIntent[]>();
+  for (const mesh of meshes) {
+    byIdentity.set(`${labelValue(mesh.namespace)}|${labelValue(mesh.name)}`, mesh);
+    if (mesh.invalid !== undefined) push(unreadable, labelValue(mesh.name), mesh);
+    for (const name of new Set(mesh.entries.map((entry) => entry.name))) {
+      push(byLegacyPair, `${labelValue(mesh.name)}|${labelValue(name)}`, mesh);
+    }
+  }
+  return { instance, byIdentity, byLegacyPair, unreadable };
+}
+
+/** Decides whose a Peer is by its labels alone. */
+export function ownershipOf({ labels }: PeerFacts, estate: Estate): Ownership {
+  const manager = labels[managedByLabel];
+  const mesh = labels[meshLabel];
+  const source = labels[sourceClusterLabel];
+  if (manager === managedBy) return ownOrAnothers(labels, estate);
+  if (manager !== undefined) return { owner: "other", who: manager, unclaimedLegacy: undefined };
+  if (!mesh || !source) return { owner: "other", who: "somebody else", unclaimedLegacy: undefined };
+  const claimants = estate.byLegacyPair.get(`${mesh}|${source}`) ?? estate.unreadable.get(mesh) ?? [];
+  const [only] = claimants;
+  if (only !== undefined && claimants.length === 1) return { owner: "us", mesh: only, adopted: true, missing: [] };
+  const detail = only === undefined ? "no mesh here declares it" : `${claimants.length} meshes here declare it`;
+  return { owner: "other", who: "the old operator", unclaimedLegacy: detail };
+}
+
+function ownOrAnothers(labels: Readonly<Record<string, string>>, estate: Estate): Ownership {
+  const instance = labels[peerLabels.instance];
+  const wanted = estate.instance === undefined ? undefined : labelValue(estate.instance);
+  const identity = [peerLabels.meshNamespace, meshLabel, sourceClusterLabel];
+  const missing = identity.filter((key) => labels[key] === undefined);
+  const mesh = estate.byIdentity.get(`${labels[peerLabels.meshNamespace]}|${labels[meshLabel]}`);
+  const another = { owner: "other", who: "another Causeway", unclaimedLegacy: undefined } as const;
+  if (instance !== wanted && instance !== undefined) return another;
+  // Without an instance label a Peer could be another control plane's; only a mesh of ours proves that it is not.
+  if (instance !== wanted && mesh === undefined) return another;
+  return { owner: "us", mesh, adopted: false, missing };
+}
+
+/** What `fateOf` needs to know of the rest of the plan. */
+export type FateContext = {
+  readonly target: ClusterId;
+  /** Why the list of meshes is not complete, if it is not. */
+  readonly intentsGap: string | undefined;
+  readonly stateOf: (mesh: MeshIntent) => MeshState;
+  readonly memberOf: (mesh: MeshIntent, cluster: ClusterId) => Entry | undefined;
+  readonly sourceEntryOf: (mesh: MeshIntent, labels: Readonly<Record<string, string>>) => Entry | undefined;
+  readonly linked: (mesh: MeshIntent, source: Entry, target: Entry) => boolean;
+  readonly observed: (entry: Entry) => Observed<KiloFacts>;
+  readonly sourcePlan: (mesh: MeshIntent, entry: Entry) => SourcePlan | undefined;
+  readonly pairRefused: (mesh: MeshIntent, source: Entry) => string | undefined;
+  readonly grace: (peer: PeerFacts, reason: string, detail: string) => IfUnwanted;
+};
+
+/** What becomes of a Peer of ours when nothing desires it, and what it was made from. */
+export function fateOf(
+  peer: PeerFacts,
+  own: Ownership & { readonly owner: "us" },
+  context: FateContext,
+): { readonly ifUnwanted: IfUnwanted; readonly origin: string | undefined } {
+  const { mesh } = own;
+  const source = mesh && context.sourceEntryOf(mesh, peer.labels);
+  const plan = mesh && source && context.sourcePlan(mesh, source);
+  const node = plan === undefined ? undefined : nodeOf(peer, plan);
+  return { ifUnwanted: decide(peer, own, context, source, plan, node), origin: originFor(peer, mesh, source, node) };
+}
+
+function decide(
+  peer: PeerFacts,
+  { mesh, missing }: Ownership & { readonly owner: "us" },
+  context: FateContext,
+  source: Entry | undefined,
+  plan: SourcePlan | undefined,
+  node: string | undefined,
+): IfUnwanted {
+  if (context.intentsGap !== undefined) return hold("IntentsStale", context.intentsGap);
+  if (missing.length > 0) return hold("IdentityDamaged", `labels are missing: ${missing.join(", ")}`);
+  if (mesh === undefined) return remove("MeshGone");
+  switch (context.stateOf(mesh)) {
+    case "terminating":
+      return remove("MeshTerminating");
+    case "refused":
+      return hold("MeshRefused", `mesh ${mesh.id} is refused; see its findings`);
+    case "suspended":
+      return hold("MeshSuspended", `mesh ${mesh.id} is suspended`);
+    case "active":
+  }
+  const target = context.memberOf(mesh, context.target);
+  if (target === undefined) return remove("TargetLeft");
+  if (source === undefined) return remove("SourceLeft");
+  if (source === target || !context.linked(mesh, source, target)) return remove("TopologyChanged");
+  const observed = context.observed(source);
+  if (observed.state === "absent") return hold("SourceAbsent", `${source.name}: ${observed.because.detail}`);
+  const refused = context.pairRefused(mesh, source);
+  if (refused !== undefined) return hold("PairRefused", refused);
+  if (observed.state === "stale") return hold("SourceStale", `${source.name}: ${observed.because.detail}`);
+  if (plan === undefined || plan.incomplete) {
+    return hold("SourceIncomplete", `${source.name} has a Node that cannot be read`);
+  }
+  if (node === undefined) {
+    if (plan.nodeNames.size > 0) return remove("NodeGone");
+    return context.grace(peer, "SourceEmpty", `${source.name} shows no Nodes`);
+  }
+  if (plan.unselected.has(node)) return remove("NodeNotSelected");
+  const fault = plan.faults.get(node);
+  if (fault === undefined) return remove("NodeReplaced");
+  return fault.grace ? context.grace(peer, fault.code, `node ${node} of ${source.name}`) : remove("NodeInvalid");
+}
+
+/** The node a Peer stands for: by its label, else by its key, else by the name it got when it was made. */
+function nodeOf(peer: PeerFacts, plan: SourcePlan): string | undefined {
+  const labelled = plan.nodeByLabel.get(peer.labels[peerLabels.node] ?? "");
+  return labelled ?? plan.nodeByKey.get(peer.key) ?? plan.nodeByPeerName().get(peer.name);
+}
+
+function originFor(
+  { labels }: PeerFacts,
+  mesh: MeshIntent | undefined,
+  source: Entry | undefined,
+  node: string | undefined,
+): string | undefined {
+  const labelled = labels[peerLabels.node];
+  if (labelled !== undefined) {
+    const parts = [
+      labels[peerLabels.meshNamespace],
+      labels[meshLabel],
+      source?.name ?? labels[sourceClusterLabel],
+      labelled,
+    ];
+    return parts.map((part) => labelValue(part ?? "")).join("|");
+  }
+  return mesh === undefined || source === undefined || node === undefined
+    ? undefined
+    : originOf(mesh.namespace, mesh.name, source.name, node);
+}
+
+/** Finds the entry a Peer came from: by the identity of the cluster, else by the name it had then. */
+export function sourceEntryOf(
+  mesh: MeshIntent,
+  labels: Readonly<Record<string, string>>,
+  resolve: (id: ClusterId) => ClusterId,
+): Entry | undefined {
+  const hash = labels[peerLabels.source];
+  const name = labels[sourceClusterLabel];
+  return (
+    mesh.entries.find(
+      (entry) => hash !== undefined && entry.id !== undefined && sourceHash(resolve(entry.id)) === hash,
+    ) ?? mesh.entries.find((entry) => labelValue(entry.name) === name)
+  );
+}
+
+const hold = (reason: string, detail: string): IfUnwanted => ({ do: "hold", reason, detail });
+const remove = (reason: string): IfUnwanted => ({ do: "delete", reason });
+
+function push<K, V>(map: Map<K, V[]>, key: K, value: V): void {
+  const list = map.get(key);
+  if (list === undefined) map.set(key, [value]);
+  else list.push(value);
+}

@@ -1,0 +1,98 @@
+// The Peer as value and as manifest: its labels, its comparable fields and what is sent to the API server.
+
+import { kiloApiVersion } from "../api/cluster-mesh.ts";
+import { meshLabel, sourceClusterLabel } from "../api/peer.ts";
+import { labelValue, shortHash } from "../core/naming.ts";
+import type { Fields } from "../core/plan.ts";
+import type { ClusterId } from "../core/world.ts";
+import { carriedEndpoint } from "./endpoint.ts";
+import type { Entry, MeshIntent } from "./intent.ts";
+
+/** The label that says we manage an object, and its value. */
+export const managedByLabel = "app.kubernetes.io/managed-by";
+/** The value of the managed-by label on everything we write. */
+export const managedBy = "causeway";
+
+/** Our own labels on a Peer: together with the mesh and source labels they are its identity. */
+export const peerLabels = {
+  instance: "causeway.dev/instance",
+  meshNamespace: "causeway.dev/mesh-namespace",
+  meshUid: "causeway.dev/mesh-uid",
+  source: "causeway.dev/source",
+  node: "causeway.dev/node",
+  endpointFrom: "causeway.dev/endpoint-from",
+} as const;
+
+/** The field of a Peer that lists its ranges. */
+export const allowedIpsPath = "spec.allowedIPs";
+
+/** Why a Peer changes, by the field that differs; the first that does names the reason. */
+export const peerReasons: Readonly<Record<string, string>> = {
+  "spec.publicKey": "KeyRotated",
+  [allowedIpsPath]: "RangesChanged",
+  "spec.endpoint": "EndpointChanged",
+  "spec.persistentKeepalive": "KeepaliveChanged",
+};
+
+/** The labels of the Peer for a node. */
+export function labelsFor(
+  mesh: MeshIntent,
+  entry: Entry,
+  source: ClusterId,
+  node: string,
+  instance: string | undefined,
+): Readonly<Record<string, string>> {
+  return {
+    [managedByLabel]: managedBy,
+    ...(instance === undefined ? {} : { [peerLabels.instance]: labelValue(instance) }),
+    [peerLabels.meshNamespace]: labelValue(mesh.namespace),
+    ...(mesh.uid === undefined ? {} : { [peerLabels.meshUid]: labelValue(mesh.uid) }),
+    [peerLabels.node]: labelValue(node),
+    [peerLabels.source]: sourceHash(source),
+    [meshLabel]: labelValue(mesh.name),
+    [sourceClusterLabel]: labelValue(entry.name),
+  };
+}
+
+/** A cluster's identity as a label value: accesses are longer than labels may be. */
+export const sourceHash = (source: ClusterId): string => shortHash(source);
+
+/** What a Peer was made from, as its labels tell it. */
+export const originOf = (namespace: string, mesh: string, source: string, node: string): string =>
+  [namespace, mesh, source, node].map(labelValue).join("|");
+
+/** The comparable content of a Peer. */
+export function peerFields(
+  key: string,
+  allowedIps: readonly string[],
+  endpoint: string | null,
+  keepaliveSeconds: number,
+): Fields {
+  return {
+    "spec.publicKey": key,
+    [allowedIpsPath]: allowedIps,
+    "spec.endpoint": endpoint,
+    "spec.persistentKeepalive": keepaliveSeconds === 0 ? null : keepaliveSeconds,
+  };
+}
+
+/** The object to apply for a Peer's name, labels and fields. */
+export function peerManifest(
+  name: string,
+  labels: Readonly<Record<string, string>>,
+  fields: Fields,
+): Readonly<Record<string, unknown>> {
+  const endpoint = carriedEndpoint(fields["spec.endpoint"]);
+  const keepalive = fields["spec.persistentKeepalive"];
+  return {
+    apiVersion: kiloApiVersion,
+    kind: "Peer",
+    metadata: { name, labels },
+    spec: {
+      publicKey: fields["spec.publicKey"],
+      allowedIPs: fields[allowedIpsPath],
+      ...(endpoint === undefined ? {} : { endpoint: { dnsOrIP: { ip: endpoint.ip }, port: endpoint.port } }),
+      ...(keepalive === null ? {} : { persistentKeepalive: keepalive }),
+    },
+  };
+}

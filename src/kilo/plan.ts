@@ -1,0 +1,407 @@
+// The whole fleet as one decision: world → plan. Pure and total: whatever the objects say, nothing here throws.
+
+import { type Diagnostic, sortDiagnostics } from "../core/diagnostic.ts";
+import type { CidrIndex } from "../core/net/cidr-index.ts";
+import type { Desired, IfUnwanted, Item, Plan, TargetPlan } from "../core/plan.ts";
+import { applyPolicy, defaultPolicy, type Policy } from "../core/policy.ts";
+import {
+  type ClusterId,
+  type ClusterView,
+  compareText,
+  graceKey,
+  lastSeen,
+  type Observed,
+  type World,
+} from "../core/world.ts";
+import { meshLabel, sourceClusterLabel } from "../api/peer.ts";
+import { at, diagnose } from "./diagnostics.ts";
+import type { KiloFacts, PeerFacts } from "./facts.ts";
+import { type Entry, linksOf, type MeshIntent } from "./intent.ts";
+import { checkMeshes, type MeshState } from "./mesh-checks.ts";
+import { observedRanges, rangeInUse } from "./observed-ranges.ts";
+import { estateOf, type FateContext, fateOf, ownershipOf, sourceEntryOf } from "./ownership.ts";
+import { peerFields } from "./peer.ts";
+import type { Offer } from "./slots.ts";
+import { planSource, type SourcePlan } from "./source.ts";
+import { type PeerNote, planTarget, type TargetLimits, type TargetWish } from "./target.ts";
+import { twinsOf } from "./twins.ts";
+
+/** The world as the Kilo provider sees it. */
+export type KiloWorld = World<MeshIntent, KiloFacts> & {
+  /** ClusterMeshes that could not even be named: as long as there is one, the list of meshes is not complete. */
+  readonly unreadableMeshes: readonly { readonly detail: string }[];
+};
+
+/** What the people who run the fleet may choose. */
+export type KiloOptions = {
+  readonly policy: Policy;
+  readonly graceMs: number;
+  /** Delete Peers that carry only the old operator's labels and that no mesh of ours declares. */
+  readonly pruneLegacy: boolean;
+  readonly limits: TargetLimits;
+};
+
+/** The defaults: five minutes of grace, nothing legacy pruned. */
+export const defaultOptions: KiloOptions = {
+  policy: defaultPolicy,
+  graceMs: 300_000,
+  pruneLegacy: false,
+  limits: { peersMax: 20_000, rangesWarn: 200 },
+};
+
+/** A plan with what the views and the status need to know about its Peers. */
+export type KiloPlan = Plan & {
+  readonly notes: ReadonlyMap<Desired, PeerNote>;
+  readonly meshes: readonly MeshPlan[];
+};
+
+/** What was decided for one mesh. */
+export type MeshPlan = {
+  readonly mesh: MeshIntent;
+  readonly state: MeshState;
+  readonly members: readonly MemberPlan[];
+};
+
+/** What was decided for one cluster of a mesh. */
+export type MemberPlan = {
+  readonly entry: Entry;
+  readonly cluster: ClusterId | undefined;
+  readonly observed: Observed<KiloFacts>;
+  readonly source: SourcePlan | undefined;
+};
+
+/** Decides what should exist on every cluster, what must be left alone, and what people should know. */
+export function planKilo(world: KiloWorld, options: KiloOptions = defaultOptions): KiloPlan {
+  const views = world.clusters.map(inOrder);
+  const viewOf = new Map(views.flatMap((view) => view.accesses.map((access) => [access, view] as const)));
+  const resolve = (id: ClusterId): ClusterId => viewOf.get(id)?.id ?? id;
+  const meshes = [...(lastSeen(world.intents) ?? [])].sort((a, b) => compareText(a.id, b.id));
+  const verdicts = checkMeshes(meshes, resolve);
+  const meshPlans = meshes.map((mesh) => planMesh(mesh, verdicts.states.get(mesh.id) ?? "refused", viewOf, world));
+  const refusals = refusePairs(meshPlans, viewOf);
+  const context = { world, options, viewOf, resolve, meshPlans, refusals, estate: estateOf(meshes, world.instance) };
+  const planned = views.map((view) => planView(view, context));
+  const targets = guardTwins(
+    planned.map((each) => each.plan),
+    views,
+  );
+  return {
+    targets,
+    notes: new Map(planned.flatMap((each) => [...each.wish.notes])),
+    meshes: meshPlans,
+    diagnostics: sortDiagnostics([
+      ...verdicts.diagnostics,
+      ...intentFindings(world),
+      ...meshPlans.flatMap(memberFindings),
+      ...refusals.diagnostics,
+      ...planned.flatMap((each) => each.diagnostics),
+      ...twinFindings(views),
+    ]),
+  };
+}
+
+/** Plans every cluster of a mesh as a source. Only an active mesh offers anything. */
+export function planMesh(
+  mesh: MeshIntent,
+  state: MeshState,
+  viewOf: ReadonlyMap<ClusterId, ClusterView<KiloFacts>>,
+  world: Pick<KiloWorld, "dns" | "instance">,
+): MeshPlan {
+  const members = mesh.entries.map((entry): MemberPlan => {
+    const view = entry.id === undefined ? undefined : viewOf.get(entry.id);
+    const observed = view?.observed ?? { state: "absent", because: { kind: "missing", detail: noAccess(entry) } };
+    const facts = lastSeen(observed);
+    if (view === undefined || facts === undefined || state !== "active") {
+      return { entry, cluster: view?.id, observed, source: undefined };
+    }
+    const { dns, instance } = world;
+    const source = planSource({ mesh, entry, cluster: view.id, name: view.name, facts, instance, dns });
+    return { entry, cluster: view.id, observed, source };
+  });
+  return { mesh, state, members };
+}
+
+const noAccess = (entry: Entry): string =>
+  entry.secret === undefined ? "the entry has no kubeconfigSecretRef" : `Secret ${entry.secret} is missing`;
+
+/** The same cluster with its objects in a fixed order: what is decided must not depend on how they arrived. */
+function inOrder(view: ClusterView<KiloFacts>): ClusterView<KiloFacts> {
+  if (view.observed.state === "absent") return view;
+  const { nodes, peers, ...rest } = view.observed.value;
+  const byName = (a: { readonly name: string }, b: { readonly name: string }): number => compareText(a.name, b.name);
+  const value = { ...rest, nodes: [...nodes].sort(byName), peers: [...peers].sort(byName) };
+  return { ...view, observed: { ...view.observed, value } };
+}
+
+type Refusals = {
+  readonly of: (mesh: MeshIntent, source: Entry, target: ClusterId) => string | undefined;
+  readonly diagnostics: readonly Diagnostic[];
+};
+
+/** Refuses a source on a target that itself uses what the source declares. Only that pair is affected. */
+function refusePairs(meshPlans: readonly MeshPlan[], viewOf: ReadonlyMap<ClusterId, ClusterView<KiloFacts>>): Refusals {
+  const refused = new Map<string, string>();
+  const diagnostics: Diagnostic[] = [];
+  const indexes = new Map<ClusterId, CidrIndex<string>>();
+  for (const { mesh, state } of meshPlans) {
+    if (state !== "active") continue;
+    for (const { source, target } of linksOf(mesh)) {
+      const view = target.id === undefined ? undefined : viewOf.get(target.id);
+      const facts = view && lastSeen(view.observed);
+      if (view === undefined || facts === undefined) continue;
+      const index = indexes.get(view.id) ?? observedRanges(facts);
+      indexes.set(view.id, index);
+      const use = rangeInUse(source, index);
+      if (use === undefined) continue;
+      refused.set(pairKey(mesh, source, view.id), `${use.range} of ${source.name} contains ${use.found}`);
+      const name = (source.id === undefined ? undefined : viewOf.get(source.id)?.name) ?? source.name;
+      const where = at(mesh.id, name, "Cluster", name);
+      diagnostics.push(diagnose("RangeContainsObserved", where, { ...use, source: source.name, target: view.name }));
+    }
+  }
+  return { of: (mesh, source, target) => refused.get(pairKey(mesh, source, target)), diagnostics };
+}
+
+const pairKey = (mesh: MeshIntent, source: Entry, target: ClusterId): string => `${mesh.id}|${source.name}|${target}`;
+
+type Context = {
+  readonly world: KiloWorld;
+  readonly options: KiloOptions;
+  readonly viewOf: ReadonlyMap<ClusterId, ClusterView<KiloFacts>>;
+  readonly resolve: (id: ClusterId) => ClusterId;
+  readonly meshPlans: readonly MeshPlan[];
+  readonly refusals: Refusals;
+  readonly estate: ReturnType<typeof estateOf>;
+};
+
+type ViewPlan = {
+  readonly plan: TargetPlan;
+  readonly wish: TargetWish;
+  readonly diagnostics: readonly Diagnostic[];
+};
+
+/** The kinds of delete that losing most of a source at once makes doubtful. */
+const doubted: ReadonlySet<string> = new Set(["NodeGone"]);
+
+function planView(view: ClusterView<KiloFacts>, context: Context): ViewPlan {
+  const { options, world } = context;
+  const facts = lastSeen(view.observed);
+  const diagnostics: Diagnostic[] = [];
+  const offers = offersTo(view, context);
+  const ownSources = context.meshPlans.flatMap(({ members }) =>
+    members.flatMap((member) => (member.cluster === view.id && member.source ? [member.source] : [])),
+  );
+  const wishFor = (items: readonly Item[]): TargetWish =>
+    planTarget({ id: view.id, name: view.name, facts, offers, ownSources, items, limits: options.limits });
+  const found = facts === undefined ? [] : takeInventory(view, facts, context, diagnostics);
+  const first = wishFor(found);
+  const items = first.contested.size === 0 ? found : found.map((item) => holdContested(item, first.contested));
+  const draft: TargetPlan = { target: view.id, gap: gapOf(view), desired: first.desired, items };
+  const guarded = applyPolicy(draft, options.policy, {
+    groupOf: ({ labels }) => `${labels[meshLabel]}/${labels[sourceClusterLabel]}`,
+    doubted,
+    expired: (item) => hasExpired(world, options, view.id, item.name),
+  });
+  const wish = guarded.items === found ? first : wishFor(guarded.items);
+  for (const { standing } of guarded.items) {
+    if (standing.owner !== "us" || standing.ifUnwanted.reason !== "MassDelete" || standing.ifUnwanted.do !== "hold")
+      continue;
+    const where = at(undefined, view.name, "Cluster", view.name);
+    diagnostics.push(diagnose("MassDeleteHeld", where, { detail: standing.ifUnwanted.detail }));
+  }
+  diagnostics.push(...wish.diagnostics);
+  return { plan: { ...guarded, desired: wish.desired }, wish, diagnostics };
+}
+
+function gapOf({ observed }: ClusterView<KiloFacts>): TargetPlan["gap"] {
+  if (observed.state === "synced") return undefined;
+  return { reason: observed.state === "stale" ? "TargetStale" : "TargetAbsent", detail: observed.because.detail };
+}
+
+function offersTo(view: ClusterView<KiloFacts>, { meshPlans, resolve, refusals }: Context): Offer[] {
+  return meshPlans.flatMap(({ mesh, state, members }) => {
+    if (state !== "active") return [];
+    const target = mesh.entries.find((entry) => entry.id !== undefined && resolve(entry.id) === view.id);
+    if (target === undefined) return [];
+    const linked = new Set(linksOf(mesh).flatMap((link) => (link.target === target ? [link.source] : [])));
+    return members.flatMap(({ entry, source }) => {
+      if (source === undefined || !linked.has(entry) || source.cluster === view.id) return [];
+      return refusals.of(mesh, entry, view.id) === undefined ? [{ source, target }] : [];
+    });
+  });
+}
+
+function holdContested(item: Item, contested: ReadonlySet<string>): Item {
+  if (item.standing.owner !== "us" || !contested.has(item.slot)) return item;
+  const ifUnwanted: IfUnwanted = {
+    do: "hold",
+    reason: "KeyContested",
+    detail: "a Peer of somebody else holds the same key",
+  };
+  return { ...item, standing: { ...item.standing, ifUnwanted } };
+}
+
+/** Every Peer on a target with its standing; what cannot be told or read is reported and left alone. */
+function takeInventory(
+  view: ClusterView<KiloFacts>,
+  facts: KiloFacts,
+  context: Context,
+  diagnostics: Diagnostic[],
+): Item[] {
+  const fate = fateContext(view, context);
+  for (const { kind, name, detail } of facts.unreadable) {
+    if (kind === "Node") continue; // reported by each mesh that has the node
+    const code = kind === "Peer" ? "PeerUnreadable" : "ObjectUnreadable";
+    diagnostics.push(diagnose(code, at(undefined, view.name, kind, name ?? "(no name)"), { detail }));
+  }
+  const unreadable = facts.unreadable.flatMap(({ kind, name }) =>
+    kind === "Peer" && name !== undefined ? [name] : [],
+  );
+  const known = facts.peers.map((peer): Item => {
+    const own = ownershipOf(peer, context.estate);
+    const base = itemOf(peer);
+    const where = at(undefined, view.name, "Peer", peer.name);
+    if (own.owner === "us") {
+      if (own.missing.length > 0) {
+        diagnostics.push(diagnose("PeerIdentityDamaged", where, { peer: peer.name, missing: own.missing.join(", ") }));
+      }
+      const { ifUnwanted, origin } = fateOf(peer, own, fate);
+      return { ...base, origin, standing: { owner: "us", ifUnwanted, adopted: own.adopted } };
+    }
+    if (own.unclaimedLegacy === undefined) return { ...base, standing: { owner: "other", who: own.who } };
+    if (context.options.pruneLegacy && fate.intentsGap === undefined) {
+      const ifUnwanted = { do: "delete", reason: "LegacyPruned" } as const;
+      return { ...base, standing: { owner: "us", ifUnwanted, adopted: true } };
+    }
+    const pair = `${peer.labels[meshLabel]}/${peer.labels[sourceClusterLabel]}`;
+    diagnostics.push(diagnose("LegacyPeerUnclaimed", where, { peer: peer.name, pair, detail: own.unclaimedLegacy }));
+    return { ...base, standing: { owner: "other", who: own.who } };
+  });
+  return [...known, ...unreadable.map(nameTaken)];
+}
+
+/** A Peer of which we know only the name: nobody's, and the name cannot be used. */
+const nameTaken = (name: string): Item => ({
+  kind: "Peer",
+  name,
+  uid: undefined,
+  resourceVersion: undefined,
+  slot: `unreadable/${name}`,
+  origin: undefined,
+  claims: [],
+  labels: {},
+  fields: {},
+  standing: { owner: "other", who: "somebody else" },
+});
+
+const itemOf = (peer: PeerFacts): Omit<Item, "standing"> => ({
+  kind: "Peer",
+  name: peer.name,
+  uid: peer.uid,
+  resourceVersion: peer.resourceVersion,
+  slot: peer.key,
+  origin: undefined,
+  claims: peer.ranges,
+  labels: peer.labels,
+  fields: peerFields(peer.key, peer.allowedIps, peer.endpoint, peer.keepaliveSeconds),
+});
+
+function fateContext(view: ClusterView<KiloFacts>, context: Context): FateContext {
+  const { world, options, meshPlans, resolve, refusals } = context;
+  const planOf = new Map(meshPlans.map((meshPlan) => [meshPlan.mesh, meshPlan]));
+  const links = new Map<MeshIntent, Set<string>>();
+  const linksFor = (mesh: MeshIntent): Set<string> => {
+    const known = links.get(mesh);
+    if (known !== undefined) return known;
+    const made = new Set(linksOf(mesh).map(({ source, target }) => `${source.name}|${target.name}`));
+    links.set(mesh, made);
+    return made;
+  };
+  const memberFor = (mesh: MeshIntent, entry: Entry): MemberPlan | undefined =>
+    planOf.get(mesh)?.members.find((member) => member.entry === entry);
+  return {
+    target: view.id,
+    intentsGap: intentsGap(world),
+    stateOf: (mesh) => planOf.get(mesh)?.state ?? "refused",
+    memberOf: (mesh, cluster) => mesh.entries.find((entry) => entry.id !== undefined && resolve(entry.id) === cluster),
+    sourceEntryOf: (mesh, labels) => sourceEntryOf(mesh, labels, resolve),
+    linked: (mesh, source, target) => linksFor(mesh).has(`${source.name}|${target.name}`),
+    observed: (entry) =>
+      (entry.id === undefined ? undefined : context.viewOf.get(entry.id)?.observed) ?? {
+        state: "absent",
+        because: { kind: "missing", detail: noAccess(entry) },
+      },
+    sourcePlan: (mesh, entry) => memberFor(mesh, entry)?.source,
+    pairRefused: (mesh, source) => refusals.of(mesh, source, view.id),
+    grace: (peer, reason, detail) =>
+      hasExpired(world, options, view.id, peer.name)
+        ? { do: "delete", reason }
+        : {
+            do: "hold",
+            reason,
+            detail: `${detail}; kept for ${options.graceMs / 1000} s from when it was first seen`,
+            graceSinceMs: world.heldSinceMs.get(graceKey(view.id, peer.name)) ?? world.nowMs,
+          },
+  };
+}
+
+function hasExpired(world: KiloWorld, options: KiloOptions, target: ClusterId, object: string): boolean {
+  const since = world.heldSinceMs.get(graceKey(target, object));
+  return since !== undefined && world.nowMs - since >= options.graceMs;
+}
+
+function intentsGap(world: KiloWorld): string | undefined {
+  if (world.intents.state !== "synced") return world.intents.because.detail;
+  const [unreadable] = world.unreadableMeshes;
+  return unreadable === undefined ? undefined : `a ClusterMesh cannot be read: ${unreadable.detail}`;
+}
+
+function intentFindings(world: KiloWorld): Diagnostic[] {
+  const detail = intentsGap(world);
+  return detail === undefined
+    ? []
+    : [diagnose("IntentsUnknown", at(undefined, undefined, "ClusterMesh", "*"), { detail })];
+}
+
+function memberFindings({ mesh, state, members }: MeshPlan): Diagnostic[] {
+  if (state === "terminating") return [];
+  return members.flatMap(({ entry, cluster, observed, source }) => {
+    const where = at(mesh.id, source?.name ?? entry.name, "Cluster", source?.name ?? entry.name);
+    if (cluster === undefined) {
+      return entry.secret === undefined
+        ? []
+        : [diagnose("SecretMissing", where, { entry: entry.name, secret: entry.secret })];
+    }
+    const found: Diagnostic[] = [...(source?.diagnostics ?? [])];
+    if (observed.state === "absent") found.push(diagnose("ClusterAbsent", where, { detail: observed.because.detail }));
+    if (observed.state === "stale") found.push(diagnose("ClusterStale", where, { detail: observed.because.detail }));
+    return found;
+  });
+}
+
+/** What one access wants is not deleted through another access to what looks like the same cluster. */
+function guardTwins(targets: readonly TargetPlan[], views: readonly ClusterView<KiloFacts>[]): readonly TargetPlan[] {
+  const twins = twinsOf(views);
+  if (twins.length === 0) return targets;
+  const wanted = new Map(targets.map(({ target, desired }) => [target, new Set(desired.map(({ slot }) => slot))]));
+  return targets.map((plan) => {
+    const others = twins.flatMap(([a, b]) => (a.id === plan.target ? [b.id] : b.id === plan.target ? [a.id] : []));
+    if (others.length === 0) return plan;
+    const items = plan.items.map((item): Item => {
+      if (item.standing.owner !== "us" || !others.some((other) => wanted.get(other)?.has(item.slot))) return item;
+      const ifUnwanted: IfUnwanted = {
+        do: "hold",
+        reason: "SameClusterTwice",
+        detail: "wanted through another access to this cluster",
+      };
+      return { ...item, standing: { ...item.standing, ifUnwanted } };
+    });
+    return { ...plan, items };
+  });
+}
+
+function twinFindings(views: readonly ClusterView<KiloFacts>[]): Diagnostic[] {
+  return twinsOf(views).map(([a, b]) =>
+    diagnose("SameClusterTwice", at(undefined, a.name, "Cluster", a.name), { first: a.name, second: b.name }),
+  );
+}

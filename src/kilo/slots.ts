@@ -1,0 +1,87 @@
+// Who gets a slot on a target. WireGuard and Kilo know a peer by its public key, so one key is one Peer, whatever claims
+// it: two meshes that share a cluster share its Peers, and a key that belongs to somebody else is not fought over.
+
+import type { Diagnostic } from "../core/diagnostic.ts";
+import type { PublicKey } from "../core/net/public-key.ts";
+import type { Item } from "../core/plan.ts";
+import { compareText } from "../core/world.ts";
+import type { Entry } from "./intent.ts";
+import { byAge } from "./mesh-checks.ts";
+import { aboutNode } from "./node-checks.ts";
+import { peerLabels, sourceHash } from "./peer.ts";
+import type { Candidate, SourcePlan } from "./source.ts";
+
+/** A source offered to a target by one mesh; `target` is the receiving cluster's entry there. */
+export type Offer = { readonly source: SourcePlan; readonly target: Entry };
+
+/** A candidate as one mesh offers it. */
+export type Bid = Offer & { readonly candidate: Candidate };
+
+/** A slot and who fills it: the owner, and the same node as further meshes offer it. */
+export type Proposal = { readonly owner: Bid; readonly also: readonly Bid[] };
+
+/** What can be filled on a target, what is in the way, and whose Peers must be left as they are because of it. */
+export type Slots = {
+  readonly proposals: readonly Proposal[];
+  readonly contested: ReadonlySet<string>;
+  readonly diagnostics: readonly Diagnostic[];
+};
+
+/** Orders offers: older meshes first, then the local cluster, then by name. */
+export function byPrecedence(a: Offer, b: Offer): number {
+  return (
+    byAge(a.source.mesh, b.source.mesh) ||
+    Number(b.source.entry.local) - Number(a.source.entry.local) ||
+    compareText(a.source.entry.name, b.source.entry.name)
+  );
+}
+
+/** Fills the slots of a target. `nodeKeys` are the keys of the target's own nodes. */
+export function fillSlots(
+  offers: readonly Offer[],
+  itemsBySlot: ReadonlyMap<string, readonly Item[]>,
+  nodeKeys: ReadonlyMap<string, string>,
+): Slots {
+  const diagnostics: Diagnostic[] = [];
+  const contested = new Set<string>();
+  const filled = new Map<PublicKey, { owner: Bid; also: Bid[] }>();
+  for (const { source, target } of [...offers].sort(byPrecedence)) {
+    for (const candidate of source.candidates) {
+      const bid = { source, target, candidate };
+      const first = filled.get(candidate.key);
+      if (first === undefined) filled.set(candidate.key, { owner: bid, also: [] });
+      else if (first.owner.source.cluster === source.cluster) first.also.push(bid);
+      else {
+        const winner = establishedIn(itemsBySlot.get(candidate.key), bid) ? bid : first.owner;
+        const loser = winner === bid ? first.owner : bid;
+        diagnostics.push(keyConflict(loser, `node ${winner.candidate.node.name} of cluster ${winner.source.name}`));
+        if (winner === bid) filled.set(candidate.key, { owner: bid, also: [] });
+      }
+    }
+  }
+  const proposals: Proposal[] = [];
+  for (const [key, proposal] of filled) {
+    const { owner } = proposal;
+    const ownNode = nodeKeys.get(key);
+    const foreign = itemsBySlot.get(key)?.find((item) => item.standing.owner === "other");
+    if (ownNode !== undefined) diagnostics.push(keyConflict(owner, `node ${ownNode} of the receiving cluster`));
+    else if (foreign?.standing.owner === "other") {
+      contested.add(key);
+      const values = { node: owner.candidate.node.name, peer: foreign.name, who: foreign.standing.who };
+      const { mesh, name } = owner.source;
+      diagnostics.push(aboutNode({ mesh: mesh.id, cluster: name }, values.node, "ForeignKeyConflict", values));
+    } else proposals.push(proposal);
+  }
+  return { proposals, contested, diagnostics };
+}
+
+const establishedIn = (items: readonly Item[] | undefined, { source }: Bid): boolean =>
+  items?.some(
+    (item) => item.standing.owner === "us" && item.labels[peerLabels.source] === sourceHash(source.cluster),
+  ) ?? false;
+
+function keyConflict({ source, candidate }: Bid, other: string): Diagnostic {
+  const place = { mesh: source.mesh.id, cluster: source.name };
+  const node = candidate.node.name;
+  return aboutNode(place, node, "PublicKeyConflict", { node, other });
+}
