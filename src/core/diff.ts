@@ -30,7 +30,7 @@ export function diff(plan: TargetPlan): TargetDiff {
   const holds = collectHolds(plan);
 
   const vacated = surplus.filter(isDeletable);
-  const vacatedSlots = new Set(vacated.map(slotOf));
+  const vacatedSlots = new Set(vacated.map((item) => item.slot));
   const writes: Step[] = [];
   const touches: Step[] = [];
   let unchanged = 0;
@@ -39,7 +39,7 @@ export function diff(plan: TargetPlan): TargetDiff {
     const name = names.get(desired) ?? desired.name;
     const step = writeStep(plan.target, desired, item, name);
     if (step !== undefined) writes.push(step);
-    else if (item !== undefined && vacatedSlots.has(slotOf(item))) touches.push(touchStep(plan.target, item));
+    else if (item !== undefined && vacatedSlots.has(item.slot)) touches.push(touchStep(plan.target, item));
     else unchanged += 1;
   }
   writes.sort((a, b) => compareText(a.operation.name, b.operation.name));
@@ -55,12 +55,12 @@ export function matchItems(plan: Pick<TargetPlan, "desired" | "items">): {
   readonly unwanted: readonly Item[];
 } {
   const ours = plan.items.filter((item) => item.standing.owner === "us").sort((a, b) => compareText(a.name, b.name));
-  const bySlot = groupBy(ours, slotOf);
+  const bySlot = itemsBySlot(ours);
   const keepers = new Map<Desired, Item>();
   const used = new Set<Item>();
   const surplus: Item[] = [];
   for (const desired of plan.desired) {
-    const holders = bySlot.get(slotOf(desired));
+    const holders = bySlot.get(desired.slot);
     if (holders === undefined) continue;
     const keeper = holders.find((item) => item.name === desired.name) ?? holders[0];
     for (const item of holders) {
@@ -71,12 +71,11 @@ export function matchItems(plan: Pick<TargetPlan, "desired" | "items">): {
   }
   const byOrigin = new Map<string, Item>();
   for (const item of ours) {
-    if (item.origin !== undefined && !used.has(item) && !byOrigin.has(originOf(item)))
-      byOrigin.set(originOf(item), item);
+    if (item.origin !== undefined && !used.has(item) && !byOrigin.has(item.origin)) byOrigin.set(item.origin, item);
   }
   for (const desired of plan.desired) {
     if (keepers.has(desired)) continue;
-    const item = byOrigin.get(originOf(desired));
+    const item = byOrigin.get(desired.origin);
     if (item === undefined || used.has(item)) continue;
     used.add(item);
     keepers.set(desired, item);
@@ -133,33 +132,37 @@ function collectHolds(plan: TargetPlan): Hold[] {
 }
 
 function writeStep(target: ClusterId, desired: Desired, item: Item | undefined, name: string): Step | undefined {
-  const content = { labels: desired.labels, fields: desired.fields };
-  const base = { target, kind: desired.kind, name, content };
+  const { kind, labels, fields } = desired;
   if (item === undefined) {
     const operation: Operation = {
-      ...base,
+      target,
       action: "create",
+      kind,
+      name,
       reason: desired.because,
-      changes: changesBetween({}, desired.fields),
+      changes: changesBetween({}, fields),
       uid: undefined,
       resourceVersion: undefined,
+      content: { labels, fields },
     };
     return { operation, before: [], after: desired.claims, narrow: undefined };
   }
-  const adopted = item.standing.owner === "us" && item.standing.adopted;
-  const fieldChanges = changesBetween(item.fields, desired.fields);
-  if (fieldChanges.length === 0 && adopted) return undefined;
-  const changes = [...fieldChanges, ...labelChanges(item.labels, desired.labels)];
+  const fieldChanges = changesBetween(item.fields, fields);
+  if (fieldChanges.length === 0 && item.standing.owner === "us" && item.standing.adopted) return undefined;
+  const changes = [...fieldChanges, ...labelChanges(item.labels, labels)];
   if (changes.length === 0) return undefined;
   const operation: Operation = {
-    ...base,
+    target,
     action: "update",
+    kind,
+    name,
     reason: updateReason(desired, changes),
     changes,
     uid: item.uid,
     resourceVersion: item.resourceVersion,
+    content: { labels, fields },
   };
-  return { operation, before: item.claims, after: desired.claims, narrow: narrowing(operation, desired, item) };
+  return { operation, before: item.claims, after: desired.claims, narrow: () => narrowing(operation, desired, item) };
 }
 
 /** The update that only gives up ranges, used to break a cycle of exchanges. */
@@ -202,7 +205,8 @@ function updateReason(desired: Desired, changes: readonly Change[]): string {
 /** The fields in which two contents differ, in the order of the wanted one. */
 export function changesBetween(from: Fields, to: Fields): Change[] {
   const changes: Change[] = [];
-  for (const [path, wanted] of Object.entries(to)) {
+  for (const path in to) {
+    const wanted = to[path] ?? null;
     const found = from[path] ?? null;
     if (!sameField(found, wanted)) changes.push({ path, from: found, to: wanted });
   }
@@ -211,12 +215,13 @@ export function changesBetween(from: Fields, to: Fields): Change[] {
 
 function labelChanges(from: Readonly<Record<string, string>>, to: Readonly<Record<string, string>>): Change[] {
   const changes: Change[] = [];
-  for (const [key, wanted] of Object.entries(to)) {
+  for (const key in to) {
+    const wanted = to[key] ?? null;
     if (from[key] !== wanted) changes.push({ path: `metadata.labels.${key}`, from: from[key] ?? null, to: wanted });
   }
-  for (const [key, found] of Object.entries(from)) {
-    if (key.startsWith(ownLabelPrefix) && to[key] === undefined) {
-      changes.push({ path: `metadata.labels.${key}`, from: found, to: null });
+  for (const key in from) {
+    if (to[key] === undefined && key.startsWith(ownLabelPrefix)) {
+      changes.push({ path: `metadata.labels.${key}`, from: from[key] ?? null, to: null });
     }
   }
   return changes;
@@ -232,16 +237,14 @@ function sameField(a: Field, b: Field): boolean {
 
 const isDeletable = (item: Item): boolean => item.standing.owner === "us" && item.standing.ifUnwanted.do === "delete";
 const deleteReason = (item: Item): string => (item.standing.owner === "us" ? item.standing.ifUnwanted.reason : "");
-const slotOf = (thing: { readonly kind: string; readonly slot: string }): string => `${thing.kind}/${thing.slot}`;
-const originOf = (thing: { readonly kind: string; readonly origin: string | undefined }): string =>
-  `${thing.kind}/${thing.origin ?? ""}`;
 
-function groupBy<T>(things: readonly T[], key: (thing: T) => string): Map<string, T[]> {
-  const groups = new Map<string, T[]>();
-  for (const thing of things) {
-    const group = groups.get(key(thing));
-    if (group === undefined) groups.set(key(thing), [thing]);
-    else group.push(thing);
+/** Items by slot, in the order given. */
+export function itemsBySlot(items: readonly Item[]): Map<string, Item[]> {
+  const groups = new Map<string, Item[]>();
+  for (const item of items) {
+    const group = groups.get(item.slot);
+    if (group === undefined) groups.set(item.slot, [item]);
+    else group.push(item);
   }
   return groups;
 }

@@ -7,7 +7,7 @@ export type Step = {
   readonly operation: Operation;
   readonly before: readonly Cidr[];
   readonly after: readonly Cidr[];
-  readonly narrow: Operation | undefined;
+  readonly narrow: (() => Operation) | undefined;
 };
 
 /** Puts whoever gives up a range before whoever takes it, and otherwise keeps the order given. */
@@ -28,7 +28,7 @@ export function orderByClaims(steps: readonly Step[]): Operation[] {
         stack.pop();
       } else if (!state.has(next)) stack.push(open(next));
       else if (state.get(next) === "open" && next.narrow !== undefined) {
-        ordered.push(next.narrow);
+        ordered.push(next.narrow());
         state.set(next, "narrowed");
       }
     }

@@ -16,7 +16,7 @@ export type Desired = {
   readonly kind: string;
   /** The name it gets if it has to be created; an object that already fills the slot keeps its own. */
   readonly name: string;
-  /** What the thing is, whatever it is called: one object per slot on a target. */
+  /** What the thing is, whatever it is called: one object per slot on a target, whatever its kind. */
   readonly slot: string;
   /** What it was made from. The same origin with another slot is updated in place. */
   readonly origin: string;
@@ -108,11 +108,11 @@ export function mergePlans(plans: readonly Plan[]): Plan {
 }
 
 function joinTargets(first: TargetPlan, next: TargetPlan): TargetPlan {
-  const taken = new Set(first.desired.map((desired) => `${desired.kind}/${desired.slot}`));
+  const taken = new Set(first.desired.map((desired) => desired.slot));
   return {
     target: first.target,
     gap: first.gap ?? next.gap,
-    desired: [...first.desired, ...next.desired.filter(({ kind, slot }) => !taken.has(`${kind}/${slot}`))],
+    desired: [...first.desired, ...next.desired.filter(({ slot }) => !taken.has(slot))],
     items: [...first.items, ...next.items],
   };
 }

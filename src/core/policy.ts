@@ -28,11 +28,13 @@ export function applyPolicy(plan: TargetPlan, policy: Policy, doubt: Doubt): Tar
   if (policy.upsertOnly) {
     return mapDeletes(plan, () => ({ reason: "UpsertOnly", detail: "the policy allows no deletes" }));
   }
+  const isDoubted = ({ standing }: Item): boolean =>
+    standing.owner === "us" && standing.ifUnwanted.do === "delete" && doubt.doubted.has(standing.ifUnwanted.reason);
+  if (!plan.items.some(isDoubted)) return plan;
   const { unwanted } = matchItems(plan);
   const losing = new Map<string, Item[]>();
   for (const item of unwanted) {
-    if (item.standing.owner !== "us" || item.standing.ifUnwanted.do !== "delete") continue;
-    if (!doubt.doubted.has(item.standing.ifUnwanted.reason)) continue;
+    if (!isDoubted(item)) continue;
     const group = doubt.groupOf(item);
     losing.set(group, [...(losing.get(group) ?? []), item]);
   }

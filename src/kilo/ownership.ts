@@ -93,7 +93,7 @@ export type FateContext = {
   readonly memberOf: (mesh: MeshIntent, cluster: ClusterId) => Entry | undefined;
   readonly sourceEntryOf: (mesh: MeshIntent, labels: Readonly<Record<string, string>>) => Entry | undefined;
   readonly linked: (mesh: MeshIntent, source: Entry, target: Entry) => boolean;
-  readonly observed: (entry: Entry) => Observed<KiloFacts>;
+  readonly observed: (mesh: MeshIntent, entry: Entry) => Observed<KiloFacts>;
   readonly sourcePlan: (mesh: MeshIntent, entry: Entry) => SourcePlan | undefined;
   readonly pairRefused: (mesh: MeshIntent, source: Entry) => string | undefined;
   readonly grace: (peer: PeerFacts, reason: string, detail: string) => IfUnwanted;
@@ -136,7 +136,7 @@ function decide(
   if (target === undefined) return remove("TargetLeft");
   if (source === undefined) return remove("SourceLeft");
   if (source === target || !context.linked(mesh, source, target)) return remove("TopologyChanged");
-  const observed = context.observed(source);
+  const observed = context.observed(mesh, source);
   if (observed.state === "absent") return hold("SourceAbsent", `${source.name}: ${observed.because.detail}`);
   const refused = context.pairRefused(mesh, source);
   if (refused !== undefined) return hold("PairRefused", refused);
@@ -181,19 +181,30 @@ function originFor(
     : originOf(mesh.namespace, mesh.name, source.name, node);
 }
 
+/** A mesh's entries by everything a Peer's labels may know them by. */
+export type Roll = {
+  readonly byCluster: ReadonlyMap<ClusterId, Entry>;
+  readonly bySourceHash: ReadonlyMap<string, Entry>;
+  readonly byLabel: ReadonlyMap<string, Entry>;
+};
+
+/** Calls the roll of a mesh; of entries that share a name or an access the first answers. */
+export function rollOf(mesh: MeshIntent, resolve: (id: ClusterId) => ClusterId): Roll {
+  const byCluster = new Map<ClusterId, Entry>();
+  const bySourceHash = new Map<string, Entry>();
+  const byLabel = new Map<string, Entry>();
+  for (const entry of mesh.entries.toReversed()) {
+    byLabel.set(labelValue(entry.name), entry);
+    if (entry.id === undefined) continue;
+    byCluster.set(resolve(entry.id), entry);
+    bySourceHash.set(sourceHash(resolve(entry.id)), entry);
+  }
+  return { byCluster, bySourceHash, byLabel };
+}
+
 /** Finds the entry a Peer came from: by the identity of the cluster, else by the name it had then. */
-export function sourceEntryOf(
-  mesh: MeshIntent,
-  labels: Readonly<Record<string, string>>,
-  resolve: (id: ClusterId) => ClusterId,
-): Entry | undefined {
-  const hash = labels[peerLabels.source];
-  const name = labels[sourceClusterLabel];
-  return (
-    mesh.entries.find(
-      (entry) => hash !== undefined && entry.id !== undefined && sourceHash(resolve(entry.id)) === hash,
-    ) ?? mesh.entries.find((entry) => labelValue(entry.name) === name)
-  );
+export function sourceEntryOf(roll: Roll, labels: Readonly<Record<string, string>>): Entry | undefined {
+  return roll.bySourceHash.get(labels[peerLabels.source] ?? "") ?? roll.byLabel.get(labels[sourceClusterLabel] ?? "");
 }
 
 const hold = (reason: string, detail: string): IfUnwanted => ({ do: "hold", reason, detail });

@@ -70,7 +70,7 @@ export function peerFields(
 ): Fields {
   return {
     "spec.publicKey": key,
-    [allowedIpsPath]: allowedIps,
+    "spec.allowedIPs": allowedIps,
     "spec.endpoint": endpoint,
     "spec.persistentKeepalive": keepaliveSeconds === 0 ? null : keepaliveSeconds,
   };

@@ -2,7 +2,7 @@
 
 import { type Diagnostic, sortDiagnostics } from "../core/diagnostic.ts";
 import type { CidrIndex } from "../core/net/cidr-index.ts";
-import type { Desired, IfUnwanted, Item, Plan, TargetPlan } from "../core/plan.ts";
+import type { Desired, IfUnwanted, Item, Plan, Standing, TargetPlan } from "../core/plan.ts";
 import { applyPolicy, defaultPolicy, type Policy } from "../core/policy.ts";
 import {
   type ClusterId,
@@ -19,7 +19,7 @@ import type { KiloFacts, PeerFacts } from "./facts.ts";
 import { type Entry, linksOf, type MeshIntent } from "./intent.ts";
 import { checkMeshes, type MeshState } from "./mesh-checks.ts";
 import { observedRanges, rangeInUse } from "./observed-ranges.ts";
-import { estateOf, type FateContext, fateOf, ownershipOf, sourceEntryOf } from "./ownership.ts";
+import { estateOf, type FateContext, fateOf, ownershipOf, type Roll, rollOf, sourceEntryOf } from "./ownership.ts";
 import { peerFields } from "./peer.ts";
 import type { Offer } from "./slots.ts";
 import { planSource, type SourcePlan } from "./source.ts";
@@ -79,7 +79,8 @@ export function planKilo(world: KiloWorld, options: KiloOptions = defaultOptions
   const verdicts = checkMeshes(meshes, resolve);
   const meshPlans = meshes.map((mesh) => planMesh(mesh, verdicts.states.get(mesh.id) ?? "refused", viewOf, world));
   const refusals = refusePairs(meshPlans, viewOf);
-  const context = { world, options, viewOf, resolve, meshPlans, refusals, estate: estateOf(meshes, world.instance) };
+  const records = new Map(meshPlans.map((plan) => [plan.mesh, recordOf(plan, resolve)]));
+  const context = { world, options, meshPlans, records, refusals, estate: estateOf(meshes, world.instance) };
   const planned = views.map((view) => planView(view, context));
   const targets = guardTwins(
     planned.map((each) => each.plan),
@@ -109,7 +110,7 @@ export function planMesh(
 ): MeshPlan {
   const members = mesh.entries.map((entry): MemberPlan => {
     const view = entry.id === undefined ? undefined : viewOf.get(entry.id);
-    const observed = view?.observed ?? { state: "absent", because: { kind: "missing", detail: noAccess(entry) } };
+    const observed = view?.observed ?? absent(entry);
     const facts = lastSeen(observed);
     if (view === undefined || facts === undefined || state !== "active") {
       return { entry, cluster: view?.id, observed, source: undefined };
@@ -121,8 +122,10 @@ export function planMesh(
   return { mesh, state, members };
 }
 
-const noAccess = (entry: Entry): string =>
-  entry.secret === undefined ? "the entry has no kubeconfigSecretRef" : `Secret ${entry.secret} is missing`;
+function absent({ secret }: Entry): Observed<KiloFacts> {
+  const detail = secret === undefined ? "the entry has no kubeconfigSecretRef" : `Secret ${secret} is missing`;
+  return { state: "absent", because: { kind: "missing", detail } };
+}
 
 /** The same cluster with its objects in a fixed order: what is decided must not depend on how they arrived. */
 function inOrder(view: ClusterView<KiloFacts>): ClusterView<KiloFacts> {
@@ -167,12 +170,26 @@ const pairKey = (mesh: MeshIntent, source: Entry, target: ClusterId): string => 
 type Context = {
   readonly world: KiloWorld;
   readonly options: KiloOptions;
-  readonly viewOf: ReadonlyMap<ClusterId, ClusterView<KiloFacts>>;
-  readonly resolve: (id: ClusterId) => ClusterId;
   readonly meshPlans: readonly MeshPlan[];
+  readonly records: ReadonlyMap<MeshIntent, MeshRecord>;
   readonly refusals: Refusals;
   readonly estate: ReturnType<typeof estateOf>;
 };
+
+/** A mesh with everything that is asked of it once per Peer. */
+type MeshRecord = {
+  readonly plan: MeshPlan;
+  readonly roll: Roll;
+  readonly members: ReadonlyMap<Entry, MemberPlan>;
+  readonly sourcesOf: ReadonlyMap<Entry, ReadonlySet<Entry>>;
+};
+
+function recordOf(plan: MeshPlan, resolve: (id: ClusterId) => ClusterId): MeshRecord {
+  const sourcesOf = new Map<Entry, Set<Entry>>(plan.mesh.entries.map((entry) => [entry, new Set()]));
+  for (const { source, target } of linksOf(plan.mesh)) sourcesOf.get(target)?.add(source);
+  const members = new Map(plan.members.map((member) => [member.entry, member]));
+  return { plan, roll: rollOf(plan.mesh, resolve), members, sourcesOf };
+}
 
 type ViewPlan = {
   readonly plan: TargetPlan;
@@ -218,12 +235,13 @@ function gapOf({ observed }: ClusterView<KiloFacts>): TargetPlan["gap"] {
   return { reason: observed.state === "stale" ? "TargetStale" : "TargetAbsent", detail: observed.because.detail };
 }
 
-function offersTo(view: ClusterView<KiloFacts>, { meshPlans, resolve, refusals }: Context): Offer[] {
+function offersTo(view: ClusterView<KiloFacts>, { meshPlans, records, refusals }: Context): Offer[] {
   return meshPlans.flatMap(({ mesh, state, members }) => {
     if (state !== "active") return [];
-    const target = mesh.entries.find((entry) => entry.id !== undefined && resolve(entry.id) === view.id);
-    if (target === undefined) return [];
-    const linked = new Set(linksOf(mesh).flatMap((link) => (link.target === target ? [link.source] : [])));
+    const record = records.get(mesh);
+    const target = record?.roll.byCluster.get(view.id);
+    const linked = target && record?.sourcesOf.get(target);
+    if (target === undefined || linked === undefined) return [];
     return members.flatMap(({ entry, source }) => {
       if (source === undefined || !linked.has(entry) || source.cluster === view.id) return [];
       return refusals.of(mesh, entry, view.id) === undefined ? [{ source, target }] : [];
@@ -259,23 +277,24 @@ function takeInventory(
   );
   const known = facts.peers.map((peer): Item => {
     const own = ownershipOf(peer, context.estate);
-    const base = itemOf(peer);
-    const where = at(undefined, view.name, "Peer", peer.name);
     if (own.owner === "us") {
       if (own.missing.length > 0) {
+        const where = at(undefined, view.name, "Peer", peer.name);
         diagnostics.push(diagnose("PeerIdentityDamaged", where, { peer: peer.name, missing: own.missing.join(", ") }));
       }
       const { ifUnwanted, origin } = fateOf(peer, own, fate);
-      return { ...base, origin, standing: { owner: "us", ifUnwanted, adopted: own.adopted } };
+      return itemOf(peer, origin, { owner: "us", ifUnwanted, adopted: own.adopted });
     }
-    if (own.unclaimedLegacy === undefined) return { ...base, standing: { owner: "other", who: own.who } };
-    if (context.options.pruneLegacy && fate.intentsGap === undefined) {
-      const ifUnwanted = { do: "delete", reason: "LegacyPruned" } as const;
-      return { ...base, standing: { owner: "us", ifUnwanted, adopted: true } };
+    if (own.unclaimedLegacy !== undefined) {
+      if (context.options.pruneLegacy && fate.intentsGap === undefined) {
+        const ifUnwanted = { do: "delete", reason: "LegacyPruned" } as const;
+        return itemOf(peer, undefined, { owner: "us", ifUnwanted, adopted: true });
+      }
+      const where = at(undefined, view.name, "Peer", peer.name);
+      const pair = `${peer.labels[meshLabel]}/${peer.labels[sourceClusterLabel]}`;
+      diagnostics.push(diagnose("LegacyPeerUnclaimed", where, { peer: peer.name, pair, detail: own.unclaimedLegacy }));
     }
-    const pair = `${peer.labels[meshLabel]}/${peer.labels[sourceClusterLabel]}`;
-    diagnostics.push(diagnose("LegacyPeerUnclaimed", where, { peer: peer.name, pair, detail: own.unclaimedLegacy }));
-    return { ...base, standing: { owner: "other", who: own.who } };
+    return itemOf(peer, undefined, { owner: "other", who: own.who });
   });
   return [...known, ...unreadable.map(nameTaken)];
 }
@@ -294,44 +313,33 @@ const nameTaken = (name: string): Item => ({
   standing: { owner: "other", who: "somebody else" },
 });
 
-const itemOf = (peer: PeerFacts): Omit<Item, "standing"> => ({
+const itemOf = (peer: PeerFacts, origin: string | undefined, standing: Standing): Item => ({
   kind: "Peer",
   name: peer.name,
   uid: peer.uid,
   resourceVersion: peer.resourceVersion,
   slot: peer.key,
-  origin: undefined,
+  origin,
   claims: peer.ranges,
   labels: peer.labels,
   fields: peerFields(peer.key, peer.allowedIps, peer.endpoint, peer.keepaliveSeconds),
+  standing,
 });
 
 function fateContext(view: ClusterView<KiloFacts>, context: Context): FateContext {
-  const { world, options, meshPlans, resolve, refusals } = context;
-  const planOf = new Map(meshPlans.map((meshPlan) => [meshPlan.mesh, meshPlan]));
-  const links = new Map<MeshIntent, Set<string>>();
-  const linksFor = (mesh: MeshIntent): Set<string> => {
-    const known = links.get(mesh);
-    if (known !== undefined) return known;
-    const made = new Set(linksOf(mesh).map(({ source, target }) => `${source.name}|${target.name}`));
-    links.set(mesh, made);
-    return made;
-  };
-  const memberFor = (mesh: MeshIntent, entry: Entry): MemberPlan | undefined =>
-    planOf.get(mesh)?.members.find((member) => member.entry === entry);
+  const { world, options, records, refusals } = context;
   return {
     target: view.id,
     intentsGap: intentsGap(world),
-    stateOf: (mesh) => planOf.get(mesh)?.state ?? "refused",
-    memberOf: (mesh, cluster) => mesh.entries.find((entry) => entry.id !== undefined && resolve(entry.id) === cluster),
-    sourceEntryOf: (mesh, labels) => sourceEntryOf(mesh, labels, resolve),
-    linked: (mesh, source, target) => linksFor(mesh).has(`${source.name}|${target.name}`),
-    observed: (entry) =>
-      (entry.id === undefined ? undefined : context.viewOf.get(entry.id)?.observed) ?? {
-        state: "absent",
-        because: { kind: "missing", detail: noAccess(entry) },
-      },
-    sourcePlan: (mesh, entry) => memberFor(mesh, entry)?.source,
+    stateOf: (mesh) => records.get(mesh)?.plan.state ?? "refused",
+    memberOf: (mesh, cluster) => records.get(mesh)?.roll.byCluster.get(cluster),
+    sourceEntryOf: (mesh, labels) => {
+      const record = records.get(mesh);
+      return record && sourceEntryOf(record.roll, labels);
+    },
+    linked: (mesh, source, target) => records.get(mesh)?.sourcesOf.get(target)?.has(source) ?? false,
+    observed: (mesh, entry) => records.get(mesh)?.members.get(entry)?.observed ?? absent(entry),
+    sourcePlan: (mesh, entry) => records.get(mesh)?.members.get(entry)?.source,
     pairRefused: (mesh, source) => refusals.of(mesh, source, view.id),
     grace: (peer, reason, detail) =>
       hasExpired(world, options, view.id, peer.name)

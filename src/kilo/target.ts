@@ -14,6 +14,7 @@ import {
   subtract,
 } from "../core/net/cidr.ts";
 import { keepDisjoint } from "../core/net/disjoint.ts";
+import { itemsBySlot } from "../core/diff.ts";
 import type { Desired, Item } from "../core/plan.ts";
 import { type ClusterId, compareText } from "../core/world.ts";
 import { carriesAny, chooseAnchor } from "./anchor.ts";
@@ -62,11 +63,11 @@ export type TargetInput = {
 
 /** Decides which Peers should exist on a target. */
 export function planTarget(input: TargetInput): TargetWish {
-  const itemsBySlot = groupItems(input.items);
-  const slots = fillSlots(input.offers, itemsBySlot, nodeKeys(input.facts));
+  const bySlot = itemsBySlot(input.items);
+  const slots = fillSlots(input.offers, bySlot, nodeKeys(input.facts));
   const diagnostics: Diagnostic[] = [...slots.diagnostics];
   const itemOf = ({ owner }: Proposal): Item | undefined =>
-    itemsBySlot.get(owner.candidate.key)?.find((item) => item.standing.owner === "us");
+    bySlot.get(owner.candidate.key)?.find((item) => item.standing.owner === "us");
   const proposals = withinLimit(slots.proposals, itemOf, input, diagnostics);
   const endpoints = chooseEndpoints(proposals, itemOf, input, diagnostics);
   const ranges = assignRanges(proposals, endpoints, itemOf, input, diagnostics);
@@ -110,16 +111,6 @@ export function planTarget(input: TargetInput): TargetWish {
 }
 
 const noEndpoint = { from: "none" as EndpointOrigin, endpoint: undefined };
-
-function groupItems(items: readonly Item[]): Map<string, Item[]> {
-  const groups = new Map<string, Item[]>();
-  for (const item of items) {
-    const group = groups.get(item.slot);
-    if (group === undefined) groups.set(item.slot, [item]);
-    else group.push(item);
-  }
-  return groups;
-}
 
 const nodeKeys = (facts: KiloFacts | undefined): Map<string, string> =>
   new Map(facts?.nodes.flatMap((node) => (node.key?.result.ok ? [[node.key.result.value, node.name]] : [])) ?? []);
@@ -181,10 +172,10 @@ function chooseEndpoints(
 /** Explicit wins; then what the target's nodes saw, if the source says it may roam; then the chain. Nothing flaps. */
 function chooseEndpoint({ source, candidate }: Bid, item: Item | undefined, seen: readonly IpEndpoint[]): Chosen {
   const { chain } = candidate;
+  const roams = source.entry.keepaliveSeconds > 0 && (chain.from === "ExternalIP" || chain.from === "none");
+  if (!roams && chain.unresolved === undefined) return chain;
   const carried = carriedEndpoint(item?.fields["spec.endpoint"]);
   if (chain.unresolved !== undefined) return { from: carried ? "last-known" : "none", endpoint: carried };
-  const roams = source.entry.keepaliveSeconds > 0 && (chain.from === "ExternalIP" || chain.from === "none");
-  if (!roams) return chain;
   const current = seen.find((endpoint) => endpoint.text === carried?.text);
   if (seen.length > 0) return { from: "discovered", endpoint: current ?? seen[0] };
   // Kilo empties what it saw at each rewrite of the device, and our own write causes one: keep what was found before.
@@ -249,9 +240,9 @@ function endpointsHere(endpoints: ReadonlyMap<Proposal, Chosen>, input: TargetIn
     for (const { chain } of source.candidates) if (chain.endpoint !== undefined) addresses.add(chain.endpoint.ip);
   }
   for (const item of input.items) {
+    if (item.standing.owner === "us" && item.standing.ifUnwanted.do === "delete") continue;
     const endpoint = carriedEndpoint(item.fields["spec.endpoint"]);
-    const stays = item.standing.owner === "other" || item.standing.ifUnwanted.do === "hold";
-    if (stays && endpoint !== undefined) addresses.add(endpoint.ip);
+    if (endpoint !== undefined) addresses.add(endpoint.ip);
   }
   return addresses;
 }
