@@ -69,13 +69,13 @@ export function matchItems(plan: Pick<TargetPlan, "desired" | "items">): {
       else surplus.push(item);
     }
   }
-  const byOrigin = new Map<string, Item>();
+  const originals = new Map<string, Item>();
   for (const item of ours) {
-    if (item.origin !== undefined && !used.has(item) && !byOrigin.has(item.origin)) byOrigin.set(item.origin, item);
+    if (item.origin !== undefined && !used.has(item) && !originals.has(item.origin)) originals.set(item.origin, item);
   }
   for (const desired of plan.desired) {
     if (keepers.has(desired)) continue;
-    const item = byOrigin.get(desired.origin);
+    const item = originals.get(desired.origin);
     if (item === undefined || used.has(item)) continue;
     used.add(item);
     keepers.set(desired, item);
@@ -83,28 +83,45 @@ export function matchItems(plan: Pick<TargetPlan, "desired" | "items">): {
   return { keepers, surplus, unwanted: ours.filter((item) => !used.has(item)) };
 }
 
+/** Names for what has to be created. Only where two want one name, or it is taken, does anything but the wish decide. */
 function nameDesired(plan: TargetPlan, keepers: ReadonlyMap<Desired, Item>): Map<Desired, string> {
-  const taken = new Set(plan.items.map((item) => `${item.kind}/${item.name}`));
+  const taken = new Set(plan.items.map((item) => item.name));
   const names = new Map<Desired, string>();
-  const fresh: Desired[] = [];
+  const wishes = new Map<string, Desired[]>();
   for (const desired of plan.desired) {
     const keeper = keepers.get(desired);
-    if (keeper === undefined) fresh.push(desired);
-    else names.set(desired, keeper.name);
-  }
-  fresh.sort((a, b) => compareText(a.name, b.name) || compareText(a.origin, b.origin) || compareText(a.slot, b.slot));
-  for (const desired of fresh) {
-    let name = desired.name === "" ? alternativeName("peer", desired.origin) : desired.name;
-    let identity = desired.origin;
-    while (taken.has(`${desired.kind}/${name}`)) {
-      name = alternativeName(desired.name, identity);
-      identity += `|${desired.slot}`;
+    if (keeper !== undefined) names.set(desired, keeper.name);
+    else {
+      const same = wishes.get(desired.name);
+      if (same === undefined) wishes.set(desired.name, [desired]);
+      else same.push(desired);
     }
-    taken.add(`${desired.kind}/${name}`);
+  }
+  const disputed: Desired[] = [];
+  for (const [name, same] of wishes) {
+    const [first, ...others] = same.length === 1 ? same : same.sort(byOrigin);
+    if (first === undefined) continue;
+    if (name === "" || taken.has(name)) disputed.push(first);
+    else {
+      taken.add(name);
+      names.set(first, name);
+    }
+    disputed.push(...others);
+  }
+  for (const desired of disputed.sort((a, b) => compareText(a.name, b.name) || byOrigin(a, b))) {
+    let identity = desired.origin;
+    let name = alternativeName(desired.name, identity);
+    while (taken.has(name)) {
+      identity += `|${desired.slot}`;
+      name = alternativeName(desired.name, identity);
+    }
+    taken.add(name);
     names.set(desired, name);
   }
   return names;
 }
+
+const byOrigin = (a: Desired, b: Desired): number => compareText(a.origin, b.origin) || compareText(a.slot, b.slot);
 
 function holdEverything(plan: TargetPlan, gap: { readonly reason: string; readonly detail: string }): Hold[] {
   const objects = plan.items.filter((item) => item.standing.owner === "us").map((item) => item.name);

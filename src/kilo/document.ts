@@ -4,12 +4,13 @@ import { causewayApiVersion } from "../api/world.ts";
 import type { Diagnostic } from "../core/diagnostic.ts";
 import { diff } from "../core/diff.ts";
 import { type Graph, graphOf } from "../core/graph.ts";
-import type { Change, Desired, Operation } from "../core/plan.ts";
+import type { Change, Operation } from "../core/plan.ts";
 import type { Condition } from "../core/status.ts";
 import { compareText } from "../core/world.ts";
 import type { EndpointOrigin } from "./endpoint.ts";
 import type { MeshState } from "./mesh-checks.ts";
 import type { KiloPlan, KiloWorld } from "./plan.ts";
+import type { DesiredPeer } from "./target.ts";
 import { type MemberStatus, meshStatus } from "./status.ts";
 
 /** A Peer that should exist. */
@@ -84,7 +85,7 @@ export function planDocument(world: KiloWorld, plan: KiloPlan): PlanDocument {
     summary.unchanged += result.unchanged;
     const meshOf = new Map<string, string>();
     for (const desired of target.desired) {
-      const document = peerDocument(name, result.names.get(desired) ?? desired.name, desired, plan);
+      const document = peerDocument(name, result.names.get(desired) ?? desired.name, desired);
       peers.push(document);
       meshOf.set(document.name, document.mesh);
     }
@@ -132,21 +133,20 @@ export function planGraph(world: KiloWorld, plan: KiloPlan): Graph {
   );
 }
 
-function peerDocument(target: string, name: string, desired: Desired, plan: KiloPlan): PeerDocument {
-  const note = plan.notes.get(desired);
+function peerDocument(target: string, name: string, { note, slot, claims, labels }: DesiredPeer): PeerDocument {
   return {
     target,
-    source: note?.source ?? "",
-    mesh: note?.mesh ?? "",
-    node: note?.node ?? "",
+    source: note.source,
+    mesh: note.mesh,
+    node: note.node,
     name,
-    publicKey: desired.slot,
-    allowedIPs: desired.claims,
-    endpoint: note?.endpoint ?? null,
-    endpointFrom: note?.endpointFrom ?? "none",
-    persistentKeepalive: note?.keepaliveSeconds ?? 0,
-    anchor: note?.anchor ?? false,
-    labels: desired.labels,
+    publicKey: slot,
+    allowedIPs: claims,
+    endpoint: note.endpoint,
+    endpointFrom: note.endpointFrom,
+    persistentKeepalive: note.keepaliveSeconds,
+    anchor: note.anchor,
+    labels,
   };
 }
 

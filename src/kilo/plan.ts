@@ -2,7 +2,7 @@
 
 import { type Diagnostic, sortDiagnostics } from "../core/diagnostic.ts";
 import type { CidrIndex } from "../core/net/cidr-index.ts";
-import type { Desired, IfUnwanted, Item, Plan, Standing, TargetPlan } from "../core/plan.ts";
+import type { IfUnwanted, Item, Plan, Standing, TargetPlan } from "../core/plan.ts";
 import { applyPolicy, defaultPolicy, type Policy } from "../core/policy.ts";
 import {
   type ClusterId,
@@ -14,6 +14,7 @@ import {
   type World,
 } from "../core/world.ts";
 import { meshLabel, sourceClusterLabel } from "../api/peer.ts";
+import { type Crossings, findCrossings } from "./crossings.ts";
 import { at, diagnose } from "./diagnostics.ts";
 import type { KiloFacts, PeerFacts } from "./facts.ts";
 import { type Entry, linksOf, type MeshIntent } from "./intent.ts";
@@ -23,7 +24,7 @@ import { estateOf, type FateContext, fateOf, ownershipOf, type Roll, rollOf, sou
 import { peerFields } from "./peer.ts";
 import type { Offer } from "./slots.ts";
 import { planSource, type SourcePlan } from "./source.ts";
-import { type PeerNote, planTarget, type TargetLimits, type TargetWish } from "./target.ts";
+import { type DesiredPeer, planTarget, type TargetLimits, type TargetWish } from "./target.ts";
 import { twinsOf } from "./twins.ts";
 
 /** The world as the Kilo provider sees it. */
@@ -50,10 +51,13 @@ export const defaultOptions: KiloOptions = {
 };
 
 /** A plan with what the views and the status need to know about its Peers. */
-export type KiloPlan = Plan & {
-  readonly notes: ReadonlyMap<Desired, PeerNote>;
+export type KiloPlan = Omit<Plan, "targets"> & {
+  readonly targets: readonly KiloTargetPlan[];
   readonly meshes: readonly MeshPlan[];
 };
+
+/** What is wanted of one target, with a note on every Peer. */
+export type KiloTargetPlan = Omit<TargetPlan, "desired"> & { readonly desired: readonly DesiredPeer[] };
 
 /** What was decided for one mesh. */
 export type MeshPlan = {
@@ -80,7 +84,10 @@ export function planKilo(world: KiloWorld, options: KiloOptions = defaultOptions
   const meshPlans = meshes.map((mesh) => planMesh(mesh, verdicts.states.get(mesh.id) ?? "refused", viewOf, world));
   const refusals = refusePairs(meshPlans, viewOf);
   const records = new Map(meshPlans.map((plan) => [plan.mesh, recordOf(plan, resolve)]));
-  const context = { world, options, meshPlans, records, refusals, estate: estateOf(meshes, world.instance) };
+  const sources = meshPlans.flatMap(({ members }) => members.flatMap((member) => member.source ?? []));
+  const crossings = findCrossings(sources);
+  const estate = estateOf(meshes, world.instance);
+  const context = { world, options, meshPlans, records, refusals, crossings, estate };
   const planned = views.map((view) => planView(view, context));
   const targets = guardTwins(
     planned.map((each) => each.plan),
@@ -88,7 +95,6 @@ export function planKilo(world: KiloWorld, options: KiloOptions = defaultOptions
   );
   return {
     targets,
-    notes: new Map(planned.flatMap((each) => [...each.wish.notes])),
     meshes: meshPlans,
     diagnostics: sortDiagnostics([
       ...verdicts.diagnostics,
@@ -173,6 +179,7 @@ type Context = {
   readonly meshPlans: readonly MeshPlan[];
   readonly records: ReadonlyMap<MeshIntent, MeshRecord>;
   readonly refusals: Refusals;
+  readonly crossings: Crossings;
   readonly estate: ReturnType<typeof estateOf>;
 };
 
@@ -192,8 +199,7 @@ function recordOf(plan: MeshPlan, resolve: (id: ClusterId) => ClusterId): MeshRe
 }
 
 type ViewPlan = {
-  readonly plan: TargetPlan;
-  readonly wish: TargetWish;
+  readonly plan: KiloTargetPlan;
   readonly diagnostics: readonly Diagnostic[];
 };
 
@@ -209,7 +215,16 @@ function planView(view: ClusterView<KiloFacts>, context: Context): ViewPlan {
     members.flatMap((member) => (member.cluster === view.id && member.source ? [member.source] : [])),
   );
   const wishFor = (items: readonly Item[]): TargetWish =>
-    planTarget({ id: view.id, name: view.name, facts, offers, ownSources, items, limits: options.limits });
+    planTarget({
+      id: view.id,
+      name: view.name,
+      facts,
+      offers,
+      ownSources,
+      items,
+      crossings: context.crossings,
+      limits: options.limits,
+    });
   const found = facts === undefined ? [] : takeInventory(view, facts, context, diagnostics);
   const first = wishFor(found);
   const items = first.contested.size === 0 ? found : found.map((item) => holdContested(item, first.contested));
@@ -227,7 +242,7 @@ function planView(view: ClusterView<KiloFacts>, context: Context): ViewPlan {
     diagnostics.push(diagnose("MassDeleteHeld", where, { detail: standing.ifUnwanted.detail }));
   }
   diagnostics.push(...wish.diagnostics);
-  return { plan: { ...guarded, desired: wish.desired }, wish, diagnostics };
+  return { plan: { ...guarded, desired: wish.desired }, diagnostics };
 }
 
 function gapOf({ observed }: ClusterView<KiloFacts>): TargetPlan["gap"] {
@@ -388,7 +403,10 @@ function memberFindings({ mesh, state, members }: MeshPlan): Diagnostic[] {
 }
 
 /** What one access wants is not deleted through another access to what looks like the same cluster. */
-function guardTwins(targets: readonly TargetPlan[], views: readonly ClusterView<KiloFacts>[]): readonly TargetPlan[] {
+function guardTwins(
+  targets: readonly KiloTargetPlan[],
+  views: readonly ClusterView<KiloFacts>[],
+): readonly KiloTargetPlan[] {
   const twins = twinsOf(views);
   if (twins.length === 0) return targets;
   const wanted = new Map(targets.map(({ target, desired }) => [target, new Set(desired.map(({ slot }) => slot))]));

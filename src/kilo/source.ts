@@ -1,8 +1,7 @@
 // One cluster of one mesh as a source: which of its nodes become Peers elsewhere, with which ranges, and what its owner
 // should know. Independent of any target; what depends on the target is decided in target.ts.
 
-import type { Diagnostic } from "../core/diagnostic.ts";
-import { listSome } from "../core/diagnostic.ts";
+import { type Diagnostic, listSome, type Where } from "../core/diagnostic.ts";
 import { labelValue, peerName } from "../core/naming.ts";
 import type { CidrIndex } from "../core/net/cidr-index.ts";
 import { type Cidr, contains, containsAddress, hostRoute, subtract } from "../core/net/cidr.ts";
@@ -54,8 +53,8 @@ export type SourcePlan = {
   readonly incomplete: boolean;
   /** Ranges of the whole cluster, to be carried by one anchor. */
   readonly clusterWide: readonly Cidr[];
-  /** Addresses that exist only inside the tunnels of this source. */
-  readonly overlay: CidrIndex<Cidr>;
+  /** Addresses that exist only inside the tunnels of this source; indexed when first asked for. */
+  readonly overlay: () => CidrIndex<Cidr>;
   readonly keepaliveSeconds: number;
   readonly skipped: number;
   readonly diagnostics: readonly Diagnostic[];
@@ -139,7 +138,7 @@ export function planSource(input: SourceInput): SourcePlan {
     ),
     incomplete: unreadable.some((object) => object.name === undefined),
     clusterWide: wide.ranges,
-    overlay: indexOf(candidates.flatMap((candidate) => candidate.overlay)),
+    overlay: once(() => indexOf(candidates.flatMap((candidate) => candidate.overlay))),
     keepaliveSeconds: Math.max(...mesh.entries.map((other) => other.keepaliveSeconds), 0),
     skipped: [...faults.keys()].length,
     diagnostics: [...diagnostics, ...[...faults.values()].map((fault) => fault.diagnostic)],
@@ -311,44 +310,43 @@ function clusterWideRanges(
 ): { readonly ranges: readonly Cidr[]; readonly diagnostics: readonly Diagnostic[] } {
   const where = at(place.mesh, place.cluster, "Cluster", place.cluster);
   const diagnostics: Diagnostic[] = [];
-  const carried = indexOf(candidates.flatMap(({ overlay, internals }) => [...overlay, ...internals]));
   const declared =
     entry.grant.generation === "typed"
       ? entry.grant.clusterWide
-      : residual(entry, carriers, carried, where, diagnostics);
+      : residual(entry, carriers, candidates, where, diagnostics);
   if (declared.length > 0 && candidates.length === 0) {
     const reason = "no node of the cluster can be its anchor";
     diagnostics.push(diagnose("ClusterRangesUncarried", where, { ranges: listSome(declared), reason }));
     return { ranges: [], diagnostics };
   }
-  const endpoints = indexOf(candidates.flatMap(({ chain }) => (chain.endpoint ? [hostRoute(chain.endpoint.ip)] : [])));
+  // Declared ranges are disjoint, so only internal addresses can lie in a range of the whole cluster.
+  const internals = indexOf(candidates.flatMap((candidate) => candidate.internals));
   const ranges = declared.flatMap((range) => {
-    const own = carried.overlapping(range).map(({ cidr }) => cidr);
-    const outside = endpoints.overlapping(range).map(({ cidr }) => cidr);
-    const [endpoint] = outside;
-    if (endpoint !== undefined) {
-      diagnostics.push(
-        diagnose("EndpointInsideRange", where, { range, endpoint: endpoint.slice(0, endpoint.indexOf("/")) }),
-      );
-    }
-    if (own.length + outside.length === 0) return [range];
-    const pieces = subtract(range, [...own, ...outside]);
-    if (pieces.length <= piecesMax) return pieces;
-    diagnostics.push(diagnose("RangeFragmented", where, { range, pieces: pieces.length }));
-    return [];
+    const holes = internals.overlapping(range).map(({ cidr }) => cidr);
+    return cutAround(range, holes, (pieces) => diagnostics.push(diagnose("RangeFragmented", where, { range, pieces })));
   });
   return { ranges, diagnostics };
+}
+
+/** A range without the holes, or nothing when that would be too many pieces for Kilo. */
+export function cutAround(range: Cidr, holes: readonly Cidr[], tooMany: (pieces: number) => void): readonly Cidr[] {
+  if (holes.length === 0) return [range];
+  const pieces = subtract(range, holes);
+  if (pieces.length <= piecesMax) return pieces;
+  tooMany(pieces.length);
+  return [];
 }
 
 /** Flat entries that no node covers. Of those that one does cover, says which part nobody carries (B20). */
 function residual(
   entry: Entry,
   carriers: readonly Carrier[],
-  carried: CidrIndex<Cidr>,
-  where: ReturnType<typeof at>,
+  candidates: readonly Candidate[],
+  where: Where,
   diagnostics: Diagnostic[],
 ): readonly Cidr[] {
   const entries = indexOf(entry.grant.all);
+  const carried = indexOf(candidates.flatMap(({ overlay, internals }) => [...overlay, ...internals]));
   const covered = new Set<Cidr>();
   const beyondWireguard = new Set<Cidr>();
   const cover = (cidr: Cidr, wireguard: boolean): void => {
