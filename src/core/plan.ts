@@ -14,6 +14,8 @@ export type Fields = Readonly<Record<string, Field>>;
 /** Something that should exist on a target. */
 export type Desired = {
   readonly kind: string;
+  /** The intents it is written for, its owner first. */
+  readonly intents: readonly string[];
   /** The name it gets if it has to be created; an object that already fills the slot keeps its own. */
   readonly name: string;
   /** What the thing is, whatever it is called: one object per slot on a target, whatever its kind. */
@@ -49,6 +51,9 @@ export type Item = {
   readonly resourceVersion: string | undefined;
   readonly slot: string;
   readonly origin: string | undefined;
+  /** The intent it was written for, and the cluster it stands for, as far as its labels tell. */
+  readonly intent: string | undefined;
+  readonly party: string | undefined;
   readonly claims: readonly Cidr[];
   readonly labels: Readonly<Record<string, string>>;
   readonly fields: Fields;
@@ -87,6 +92,7 @@ export type Operation = {
   readonly action: "create" | "update" | "delete" | "touch";
   readonly kind: string;
   readonly name: string;
+  readonly intents: readonly string[];
   readonly reason: string;
   readonly changes: readonly Change[];
   readonly uid: string | undefined;

@@ -6,18 +6,18 @@ import { type Cidr, hostRoute } from "../core/net/cidr.ts";
 import type { IpEndpoint } from "./endpoint.ts";
 import type { Candidate, SourcePlan } from "./source.ts";
 
-/** A range of a source that an endpoint lies in. */
-export type Overlay = { readonly source: SourcePlan; readonly range: Cidr };
+/** A source whose grant an endpoint lies in; `overlay` is the tunnelled range around it, if there is one. */
+export type Enclosure = { readonly source: SourcePlan; readonly range: Cidr; readonly overlay: boolean };
 
 /** An endpoint of a source that lies in a range. */
 export type EndpointWithin = { readonly source: SourcePlan; readonly route: Cidr };
 
 /** The crossings of a fleet. */
 export type Crossings = {
-  /** The tunnelled ranges that a candidate's endpoint lies in. */
-  readonly overlaysAround: (candidate: Candidate) => readonly Overlay[];
+  /** The grants around a candidate's endpoint. */
+  readonly around: (candidate: Candidate) => readonly Enclosure[];
   /** The same for an endpoint that is not in the chain. */
-  readonly overlaysAt: (endpoint: IpEndpoint) => readonly Overlay[];
+  readonly aroundEndpoint: (endpoint: IpEndpoint) => readonly Enclosure[];
   /** The endpoints that lie in a cluster-wide range of a source. */
   readonly endpointsIn: (source: SourcePlan, range: Cidr) => readonly EndpointWithin[];
 };
@@ -28,29 +28,31 @@ export function findCrossings(sources: readonly SourcePlan[]): Crossings {
     sources.flatMap((source) => source.entry.grant.all.map((range) => [range, source] as const)),
   );
   const wide = new CidrIndex(sources.flatMap((source) => source.clusterWide.map((range) => [range, source] as const)));
-  const overlays = new Map<Candidate, readonly Overlay[]>();
+  const enclosures = new Map<Candidate, readonly Enclosure[]>();
   const endpoints = new Map<SourcePlan, Map<Cidr, EndpointWithin[]>>();
-  const overlaysOn = (route: Cidr): Overlay[] =>
-    grants.overlapping(route).flatMap(({ value: source }) => {
+  const enclosing = (route: Cidr): Enclosure[] =>
+    grants.overlapping(route).map(({ cidr, value: source }) => {
       const hit = source.overlay().firstOverlap(route);
-      return hit === undefined ? [] : [{ source, range: hit.cidr }];
+      return { source, range: hit?.cidr ?? cidr, overlay: hit !== undefined };
     });
   for (const source of sources) {
     for (const candidate of source.candidates) {
       if (candidate.chain.endpoint === undefined) continue;
       const route = hostRoute(candidate.chain.endpoint.ip);
-      const around = overlaysOn(route);
-      if (around.length > 0) overlays.set(candidate, around);
+      const around = enclosing(route);
+      if (around.length > 0) enclosures.set(candidate, around);
       for (const { cidr, value: owner } of wide.overlapping(route)) {
         const ranges = endpoints.get(owner) ?? new Map<Cidr, EndpointWithin[]>();
         endpoints.set(owner, ranges);
-        ranges.set(cidr, [...(ranges.get(cidr) ?? []), { source, route }]);
+        const within = ranges.get(cidr);
+        if (within === undefined) ranges.set(cidr, [{ source, route }]);
+        else within.push({ source, route });
       }
     }
   }
   return {
-    overlaysAround: (candidate) => overlays.get(candidate) ?? [],
-    overlaysAt: (endpoint) => overlaysOn(hostRoute(endpoint.ip)),
+    around: (candidate) => enclosures.get(candidate) ?? [],
+    aroundEndpoint: (endpoint) => enclosing(hostRoute(endpoint.ip)),
     endpointsIn: (source, range) => endpoints.get(source)?.get(range) ?? [],
   };
 }

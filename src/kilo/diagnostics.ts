@@ -82,7 +82,7 @@ export const kiloCatalogue = {
     severity: "error",
     what: (v) =>
       `${v.range}, declared by ${quote(v.source)}, contains what cluster ${quote(v.target)} itself uses: ${v.found}`,
-    why: "The range would pull the target's own traffic into a tunnel and cut its nodes or pods off. Nothing of this source is written there; what is there already stays.",
+    why: "The range would pull the target's own traffic into a tunnel and cut its nodes or pods off. What contains it is not written there; what is there already stays.",
     fix: (v, where) => `declare only ranges that belong to ${v.source}: ${editMesh(where)}`,
   }),
   MeshSuspended: entry<{ mesh: string }>({
@@ -154,7 +154,7 @@ export const kiloCatalogue = {
   }),
   ClusterRangesUncarried: entry<{ ranges: string; reason: string }>({
     severity: "error",
-    what: ({ ranges, reason }) => `nobody carries ${ranges}: ${reason}`,
+    what: ({ ranges, reason }) => `no usable node can carry ${ranges}: ${reason}`,
     why: "Ranges of a whole cluster (services, other subnets) travel through one node's Peer, the anchor.",
     fix: (_, where) =>
       `bring at least one node of cluster ${where.subject.cluster} into a usable state; see the findings about its nodes`,
@@ -166,12 +166,12 @@ export const kiloCatalogue = {
     fix: (v, where) =>
       `if something else lives in ${v.range}, declare it as an entry of its own, or use podCIDRs, wireguardCIDR, serviceCIDR and additionalCIDRs: ${editMesh(where)}`,
   }),
-  RangeFragmented: entry<{ range: string; pieces: number }>({
+  RangeFragmented: entry<{ range: string; pieces: number; instead: string }>({
     severity: "warning",
-    what: ({ range, pieces }) =>
-      `${range} is not carried: cut around nodes and endpoints it would fall into ${pieces} pieces`,
+    what: (v) => `cut around single addresses, ${v.range} would fall into ${v.pieces} pieces; ${v.instead}`,
     why: "Kilo's cost grows with the square of the number of allowed IPs.",
-    fix: (_, where) => `declare the parts that are needed as ranges of their own: ${editMesh(where)}`,
+    fix: (_, where) =>
+      `declare the parts that are needed as ranges of their own, away from the nodes: ${editMesh(where)}`,
   }),
   RangeNotAccepted: entry<{ source: string; ranges: string }>({
     severity: "info",
@@ -302,11 +302,11 @@ export const kiloCatalogue = {
     fix: (v) =>
       `correct the DNS record, or use an address: ${annotate(v.node, "clustermesh-endpoint", "ADDRESS:51820")}`,
   }),
-  EndpointInsideOverlay: entry<{ node: string; endpoint: string; range: string }>({
+  EndpointInsideRangeOfOther: entry<{ node: string; endpoint: string; range: string; owner: string }>({
     severity: "error",
     what: (v) =>
-      `the endpoint ${v.endpoint} of node ${v.node} lies inside ${v.range}, which is itself reached through a tunnel; it is not used`,
-    why: "Tunnel packets to such an address would go into a tunnel again.",
+      `the endpoint ${v.endpoint} of node ${v.node} lies inside ${v.range}, which is reached through the tunnels to ${v.owner}; it is not used`,
+    why: "Tunnel packets to such an address would go into a tunnel again. What a cluster was granted counts more than what a node writes on itself.",
     fix: (v) => annotate(v.node, "clustermesh-endpoint", "ADDRESS:51820"),
   }),
   DiscoveredEndpointsUnreadable: entry<{ reason: string }>({
@@ -316,11 +316,12 @@ export const kiloCatalogue = {
     fix: (v, where) =>
       `kubectl annotate node ${where.subject.name} kilo.squat.ai/discovered-endpoints- (Kilo writes it again within 30 s)`,
   }),
-  KeepaliveMissing: entry<{ node: string; seconds: number; reason: string }>({
+  KeepaliveMissing: entry<{ node: string; seconds: number; declared: boolean; reason: string }>({
     severity: "warning",
     what: (v) => `node ${v.node} ${v.reason} but has no annotation kilo.squat.ai/persistent-keepalive`,
     why: "Kilo takes the real keepalive of all its tunnels from this annotation of the sending node. The Peer's field keeps no NAT mapping open, and without keepalives each change costs about 15 s of loss.",
-    fix: (v) => annotate(v.node, "persistent-keepalive", String(v.seconds)),
+    fix: (v) =>
+      `${annotate(v.node, "persistent-keepalive", String(v.seconds))}${v.declared ? "" : `, and set persistentKeepalive: ${v.seconds} on the cluster's entry, or Kilo resets the tunnel at each handshake`}`,
   }),
 
   // — objects on a target —
@@ -355,6 +356,13 @@ export const kiloCatalogue = {
     what: (v) => `${v.range} is not written yet: Peer "${v.peer}" still holds it (${v.reason})`,
     why: "A range can be routed to one Peer only, and that Peer is being kept for a reason.",
     fix: (v) => `clear the reason; to give the range up by hand: kubectl delete peer ${v.peer}`,
+  }),
+  PeerHeldBack: entry<{ node: string; peer: string; reason: string }>({
+    severity: "warning",
+    what: (v) =>
+      `Peer "${v.peer}" holds the public key of node ${v.node} and is kept as it is (${v.reason}); nothing is written for this node`,
+    why: "It stands for another cluster or was written for another mesh, and as long as that is held it is not handed over.",
+    fix: (v) => `clear the reason; to give the Peer up by hand: kubectl delete peer ${v.peer}`,
   }),
   LegacyPeerUnclaimed: entry<{ peer: string; pair: string; detail: string }>({
     severity: "warning",

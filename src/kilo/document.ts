@@ -83,17 +83,17 @@ export function planDocument(world: KiloWorld, plan: KiloPlan): PlanDocument {
   for (const { target, name } of targets) {
     const result = diff(target);
     summary.unchanged += result.unchanged;
-    const meshOf = new Map<string, string>();
     for (const desired of target.desired) {
-      const document = peerDocument(name, result.names.get(desired) ?? desired.name, desired);
-      peers.push(document);
-      meshOf.set(document.name, document.mesh);
+      peers.push(peerDocument(name, result.names.get(desired) ?? desired.name, desired));
     }
     for (const operation of result.operations) {
       summary[operation.action] += 1;
       operations.push(operationDocument(name, operation));
-      const mesh = meshOf.get(operation.name);
-      if (mesh !== undefined) pending.set(mesh, [...(pending.get(mesh) ?? []), operation]);
+      for (const intent of operation.intents) {
+        const others = pending.get(intent);
+        if (others === undefined) pending.set(intent, [operation]);
+        else others.push(operation);
+      }
     }
     holds.push(...result.holds.map(({ reason, detail, objects }) => ({ target: name, reason, detail, objects })));
   }

@@ -63,7 +63,13 @@ export type PeerFacts = {
 };
 
 /** An object that could not be read at all. Without a name we cannot even tell which one is missing. */
-export type Unreadable = { readonly kind: string; readonly name: string | undefined; readonly detail: string };
+export type Unreadable = {
+  readonly kind: string;
+  readonly name: string | undefined;
+  /** Of a Peer: the key it holds, if at least that can be read. */
+  readonly key?: PublicKey;
+  readonly detail: string;
+};
 
 /** Everything the Kilo provider knows of one cluster. */
 export type KiloFacts = {
@@ -78,6 +84,7 @@ export type KiloFacts = {
 const textLengthMax = 4_096;
 const discoveredLengthMax = 262_144; // the API server's limit for all annotations of an object
 const podCidrsMax = 64;
+const addressesMax = 16;
 
 /** Reads a Node; the error says what cannot be read and, if possible, of which Node. */
 export function readNode(raw: unknown): Result<NodeFacts, Unreadable> {
@@ -91,7 +98,9 @@ export function readNode(raw: unknown): Result<NodeFacts, Unreadable> {
   };
   const podCidrs = spec?.podCIDRs ?? (spec?.podCIDR === undefined || spec.podCIDR === "" ? [] : [spec.podCIDR]);
   const addresses = (type: string): Address[] =>
-    (status?.addresses ?? []).flatMap((entry) => (entry.type === type ? addressOrNothing(entry.address) : []));
+    (status?.addresses ?? [])
+      .flatMap((entry) => (entry.type === type ? addressOrNothing(entry.address) : []))
+      .slice(0, addressesMax);
   const internalIps = addresses("InternalIP");
   const labels = metadata.labels ?? {};
   return ok({
@@ -127,7 +136,10 @@ export function sameNode(a: NodeFacts, b: NodeFacts): boolean {
 /** Reads a Peer; the error says what cannot be read. */
 export function readPeer(raw: unknown): Result<PeerFacts, Unreadable> {
   const parsed = peerSchema.safeParse(raw);
-  if (!parsed.success) return err(unreadable("Peer", raw, parsed.error.issues));
+  if (!parsed.success) {
+    const held = parsePublicKey(textOf(fieldsOf(fieldsOf(raw)["spec"])["publicKey"]) ?? "");
+    return err({ ...unreadable("Peer", raw, parsed.error.issues), ...(held.ok ? { key: held.value } : {}) });
+  }
   const { metadata, spec } = parsed.data;
   const key = parsePublicKey(spec.publicKey);
   const ranges: Cidr[] = [];

@@ -13,6 +13,8 @@ export type Grant = {
   readonly generation: "flat" | "typed";
   readonly pods: readonly Cidr[];
   readonly wireguard: readonly Cidr[];
+  /** Where a node's own addresses may lie: everywhere but among Services. */
+  readonly hosts: readonly Cidr[];
   /** Ranges that belong to no node; flat entries become so only when no node covers them. */
   readonly clusterWide: readonly Cidr[];
   readonly all: readonly Cidr[];
@@ -148,13 +150,16 @@ function readEntry(namespace: string, entry: ClusterEntry, complain: (text: stri
 function readGrant(entry: ClusterEntry, cidrs: (texts: readonly string[] | undefined) => Cidr[]): Grant {
   if (entry.allowedNetworks !== undefined) {
     const all = cidrs(entry.allowedNetworks);
-    return { generation: "flat", pods: all, wireguard: all, clusterWide: all, all };
+    return { generation: "flat", pods: all, wireguard: all, hosts: all, clusterWide: all, all };
   }
   const pods = cidrs(entry.podCIDRs);
   const wireguard = cidrs(entry.wireguardCIDR === undefined ? [] : [entry.wireguardCIDR]);
   // Typed objects in the field hold an empty serviceCIDR where none is meant.
-  const clusterWide = [...cidrs(entry.serviceCIDR ? [entry.serviceCIDR] : []), ...cidrs(entry.additionalCIDRs)];
-  return { generation: "typed", pods, wireguard, clusterWide, all: [...pods, ...wireguard, ...clusterWide] };
+  const services = cidrs(entry.serviceCIDR ? [entry.serviceCIDR] : []);
+  const additional = cidrs(entry.additionalCIDRs);
+  const clusterWide = [...services, ...additional];
+  const hosts = [...pods, ...wireguard, ...additional];
+  return { generation: "typed", pods, wireguard, hosts, clusterWide, all: [...pods, ...wireguard, ...clusterWide] };
 }
 
 type RawTopology = {

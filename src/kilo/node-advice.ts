@@ -28,7 +28,9 @@ function keepaliveAdvice({ node, chain }: Candidate, entry: Entry, place: Place)
     ? "has no endpoint, so only it can start a tunnel and keep it open,"
     : `belongs to a cluster that declares persistentKeepalive ${declared}`;
   const seconds = declared > 0 ? declared : keepaliveDefault;
-  return [aboutNode(place, node.name, "KeepaliveMissing", { node: node.name, seconds, reason })];
+  return [
+    aboutNode(place, node.name, "KeepaliveMissing", { node: node.name, seconds, declared: declared > 0, reason }),
+  ];
 }
 
 function mtuAdvice({ node, chain }: Candidate, place: Place): Diagnostic[] {

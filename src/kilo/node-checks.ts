@@ -10,8 +10,11 @@ import { at, diagnose, type KiloCode, type KiloValues } from "./diagnostics.ts";
 import type { NodeFacts } from "./facts.ts";
 import type { Entry } from "./intent.ts";
 
-/** Why a node cannot be a peer. With grace, a Peer that exists is kept for a while. */
-export type NodeFault = { readonly code: KiloCode; readonly grace: boolean; readonly diagnostic: Diagnostic };
+/** What becomes of the Peer of a node with a fault: it goes at once, after the grace period, or not at all. */
+export type Consequence = "drop" | "grace" | "keep";
+
+/** Why a node cannot be a peer, and what that means for the Peer it may already have. */
+export type NodeFault = { readonly code: KiloCode; readonly consequence: Consequence; readonly diagnostic: Diagnostic };
 
 /** The mesh and cluster that a finding is reported under. */
 export type Place = { readonly mesh: string; readonly cluster: string };
@@ -37,14 +40,14 @@ export function checkPods(
 ): Result<{ readonly pods: readonly Cidr[]; readonly warnings: readonly Diagnostic[] }, NodeFault> {
   const fault = faultOf(node, place);
   const [first, ...further] = node.podCidrs;
-  if (first === undefined) return err(fault("NodeNoPodCIDR", true, { node: node.name, detail: "" }));
+  if (first === undefined) return err(fault("NodeNoPodCIDR", "grace", { node: node.name, detail: "" }));
   if (!first.result.ok) {
     const detail = `${JSON.stringify(first.text.slice(0, 120))}: ${first.result.error}`;
-    return err(fault("NodeNoPodCIDR", true, { node: node.name, detail }));
+    return err(fault("NodeNoPodCIDR", "grace", { node: node.name, detail }));
   }
   if (!insideOne(entry.grant.pods, first.result.value)) {
     const values = { node: node.name, cidr: first.text, ranges: entry.grant.pods.join(" ") };
-    return err(fault("NodePodCIDROutOfRange", false, values));
+    return err(fault("NodePodCIDROutOfRange", "drop", values));
   }
   const pods = [first.result.value];
   const warnings: Diagnostic[] = [];
@@ -59,29 +62,31 @@ export function checkPods(
 export function checkTunnel(node: NodeFacts, entry: Entry, place: Place): Result<Tunnel, NodeFault> {
   const fault = faultOf(node, place);
   const { wireguardIp, key, explicitEndpoint } = node;
-  if (wireguardIp === undefined) return err(fault("NodeNoWireguardIP", true, { node: node.name }));
+  if (wireguardIp === undefined) return err(fault("NodeNoWireguardIP", "grace", { node: node.name }));
   if (!wireguardIp.result.ok) {
     const values = { node: node.name, value: wireguardIp.text, reason: wireguardIp.result.error };
-    return err(fault("WGIPInvalid", true, values));
+    return err(fault("WGIPInvalid", "grace", values));
   }
   const wireguard = wireguardIp.result.value;
   if (!entry.grant.wireguard.some((range) => containsAddress(range, wireguard))) {
     const values = { node: node.name, address: wireguard, ranges: entry.grant.wireguard.join(" ") };
-    return err(fault("WGIPOutOfRange", false, values));
+    return err(fault("WGIPOutOfRange", "drop", values));
   }
-  if (key === undefined) return err(fault("NodeNoPublicKey", true, { node: node.name }));
-  if (!key.result.ok) return err(fault("NodePublicKeyInvalid", false, { node: node.name, reason: key.result.error }));
+  if (key === undefined) return err(fault("NodeNoPublicKey", "grace", { node: node.name }));
+  if (!key.result.ok) return err(fault("NodePublicKeyInvalid", "drop", { node: node.name, reason: key.result.error }));
   if (explicitEndpoint !== undefined && !explicitEndpoint.result.ok) {
     const { from, text, result } = explicitEndpoint;
-    return err(fault("NodeEndpointInvalid", true, { node: node.name, key: from, value: text, reason: result.error }));
+    return err(
+      fault("NodeEndpointInvalid", "grace", { node: node.name, key: from, value: text, reason: result.error }),
+    );
   }
   return ok({ wireguard, key: key.result.value });
 }
 
 function faultOf(node: NodeFacts, place: Place) {
-  return <Code extends KiloCode>(code: Code, grace: boolean, values: KiloValues<Code>): NodeFault => ({
+  return <Code extends KiloCode>(code: Code, consequence: Consequence, values: KiloValues<Code>): NodeFault => ({
     code,
-    grace,
+    consequence,
     diagnostic: aboutNode(place, node.name, code, values),
   });
 }

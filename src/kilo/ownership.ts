@@ -6,8 +6,10 @@
 //   mesh gone · terminating                              delete MeshGone · MeshTerminating
 //   mesh refused · suspended                             hold   MeshRefused · MeshSuspended
 //   target or source left the spec · no link any more    delete TargetLeft · SourceLeft · TopologyChanged
+//   target not in the spec, and a member was never seen  hold   TargetUnclear (it may be this very cluster)
 //   source absent · stale · partly unreadable · refused  hold   SourceAbsent · SourceStale · SourceIncomplete · PairRefused
 //   node not selected · gone · key or range violated     delete NodeNotSelected · NodeGone · NodeInvalid
+//   node cannot be read                                  hold   NodeUnreadable
 //   node invalid otherwise · no nodes at all             hold for the grace period, then delete
 
 import { meshLabel, sourceClusterLabel } from "../api/peer.ts";
@@ -31,9 +33,12 @@ export type Estate = {
   readonly unreadable: ReadonlyMap<string, readonly MeshIntent[]>;
 };
 
+/** Why a Peer with the old operator's labels is not ours, and whether it may be pruned on request. */
+export type UnclaimedLegacy = { readonly detail: string; readonly prunable: boolean };
+
 /** Whose a Peer is. `mesh` is undefined when the mesh no longer exists. */
 export type Ownership =
-  | { readonly owner: "other"; readonly who: string; readonly unclaimedLegacy: string | undefined }
+  | { readonly owner: "other"; readonly who: string; readonly unclaimedLegacy: UnclaimedLegacy | undefined }
   | {
       readonly owner: "us";
       readonly mesh: MeshIntent | undefined;
@@ -56,19 +61,26 @@ export function estateOf(meshes: readonly MeshIntent[], instance: string | undef
   return { instance, byIdentity, byLegacyPair, unreadable };
 }
 
-/** Decides whose a Peer is by its labels alone. */
-export function ownershipOf({ labels }: PeerFacts, estate: Estate): Ownership {
+/** Decides whose a Peer is by its labels; `isMember` says whether the target belongs to a mesh. */
+export function ownershipOf({ labels }: PeerFacts, estate: Estate, isMember: (mesh: MeshIntent) => boolean): Ownership {
   const manager = labels[managedByLabel];
   const mesh = labels[meshLabel];
   const source = labels[sourceClusterLabel];
   if (manager === managedBy) return ownOrAnothers(labels, estate);
   if (manager !== undefined) return { owner: "other", who: manager, unclaimedLegacy: undefined };
   if (!mesh || !source) return { owner: "other", who: "somebody else", unclaimedLegacy: undefined };
-  const claimants = estate.byLegacyPair.get(`${mesh}|${source}`) ?? estate.unreadable.get(mesh) ?? [];
+  const claimants = [...(estate.byLegacyPair.get(`${mesh}|${source}`) ?? []), ...(estate.unreadable.get(mesh) ?? [])];
   const [only] = claimants;
-  if (only !== undefined && claimants.length === 1) return { owner: "us", mesh: only, adopted: true, missing: [] };
-  const detail = only === undefined ? "no mesh here declares it" : `${claimants.length} meshes here declare it`;
-  return { owner: "other", who: "the old operator", unclaimedLegacy: detail };
+  const legacy = (detail: string, prunable: boolean): Ownership => ({
+    owner: "other",
+    who: "the old operator",
+    unclaimedLegacy: { detail, prunable },
+  });
+  if (only === undefined) return legacy("no mesh here declares it", true);
+  if (claimants.length > 1) return legacy(`${claimants.length} meshes here declare it`, false);
+  // Such a Peer on a cluster that is no member of that mesh may be a second controller's, with a mesh of the same name.
+  if (!isMember(only)) return legacy(`this cluster is no member of mesh ${only.id}`, true);
+  return { owner: "us", mesh: only, adopted: true, missing: [] };
 }
 
 function ownOrAnothers(labels: Readonly<Record<string, string>>, estate: Estate): Ownership {
@@ -104,12 +116,13 @@ export function fateOf(
   peer: PeerFacts,
   own: Ownership & { readonly owner: "us" },
   context: FateContext,
-): { readonly ifUnwanted: IfUnwanted; readonly origin: string | undefined } {
+): { readonly ifUnwanted: IfUnwanted; readonly origin: string | undefined; readonly source: Entry | undefined } {
   const { mesh } = own;
   const source = mesh && context.sourceEntryOf(mesh, peer.labels);
   const plan = mesh && source && context.sourcePlan(mesh, source);
   const node = plan === undefined ? undefined : nodeOf(peer, plan);
-  return { ifUnwanted: decide(peer, own, context, source, plan, node), origin: originFor(peer, mesh, source, node) };
+  const ifUnwanted = decide(peer, own, context, source, plan, node);
+  return { ifUnwanted, origin: originFor(peer, mesh, source, node), source };
 }
 
 function decide(
@@ -133,7 +146,14 @@ function decide(
     case "active":
   }
   const target = context.memberOf(mesh, context.target);
-  if (target === undefined) return remove("TargetLeft");
+  if (target === undefined) {
+    const unseen = mesh.entries.find((entry) => context.observed(mesh, entry).state === "absent");
+    if (unseen === undefined) return remove("TargetLeft");
+    return hold(
+      "TargetUnclear",
+      `no entry of mesh ${mesh.id} leads here, but ${unseen.name} was never seen and may be this cluster`,
+    );
+  }
   if (source === undefined) return remove("SourceLeft");
   if (source === target || !context.linked(mesh, source, target)) return remove("TopologyChanged");
   const observed = context.observed(mesh, source);
@@ -151,7 +171,15 @@ function decide(
   if (plan.unselected.has(node)) return remove("NodeNotSelected");
   const fault = plan.faults.get(node);
   if (fault === undefined) return remove("NodeReplaced");
-  return fault.grace ? context.grace(peer, fault.code, `node ${node} of ${source.name}`) : remove("NodeInvalid");
+  const detail = `node ${node} of ${source.name}`;
+  switch (fault.consequence) {
+    case "keep":
+      return hold(fault.code, detail);
+    case "grace":
+      return context.grace(peer, fault.code, detail);
+    case "drop":
+      return remove("NodeInvalid");
+  }
 }
 
 /** The node a Peer stands for: by its label, else by its key, else by the name it got when it was made. */

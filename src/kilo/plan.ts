@@ -16,10 +16,11 @@ import {
 import { meshLabel, sourceClusterLabel } from "../api/peer.ts";
 import { type Crossings, findCrossings } from "./crossings.ts";
 import { at, diagnose } from "./diagnostics.ts";
-import type { KiloFacts, PeerFacts } from "./facts.ts";
+import { type Established, findEstablished } from "./established.ts";
+import type { KiloFacts, PeerFacts, Unreadable } from "./facts.ts";
 import { type Entry, linksOf, type MeshIntent } from "./intent.ts";
 import { checkMeshes, type MeshState } from "./mesh-checks.ts";
-import { observedRanges, rangeInUse } from "./observed-ranges.ts";
+import { addressesInUse, rangeInUse, type Ungranted, ungrantedUse } from "./observed-ranges.ts";
 import { estateOf, type FateContext, fateOf, ownershipOf, type Roll, rollOf, sourceEntryOf } from "./ownership.ts";
 import { peerFields } from "./peer.ts";
 import type { Offer } from "./slots.ts";
@@ -81,13 +82,16 @@ export function planKilo(world: KiloWorld, options: KiloOptions = defaultOptions
   const resolve = (id: ClusterId): ClusterId => viewOf.get(id)?.id ?? id;
   const meshes = [...(lastSeen(world.intents) ?? [])].sort((a, b) => compareText(a.id, b.id));
   const verdicts = checkMeshes(meshes, resolve);
-  const meshPlans = meshes.map((mesh) => planMesh(mesh, verdicts.states.get(mesh.id) ?? "refused", viewOf, world));
+  const established = findEstablished(views);
+  const meshPlans = meshes.map((mesh) =>
+    planMesh(mesh, verdicts.states.get(mesh.id) ?? "refused", viewOf, { ...world, established }),
+  );
   const refusals = refusePairs(meshPlans, viewOf);
   const records = new Map(meshPlans.map((plan) => [plan.mesh, recordOf(plan, resolve)]));
   const sources = meshPlans.flatMap(({ members }) => members.flatMap((member) => member.source ?? []));
   const crossings = findCrossings(sources);
   const estate = estateOf(meshes, world.instance);
-  const context = { world, options, meshPlans, records, refusals, crossings, estate };
+  const context = { world, options, resolve, meshPlans, records, refusals, crossings, estate };
   const planned = views.map((view) => planView(view, context));
   const targets = guardTwins(
     planned.map((each) => each.plan),
@@ -112,7 +116,7 @@ export function planMesh(
   mesh: MeshIntent,
   state: MeshState,
   viewOf: ReadonlyMap<ClusterId, ClusterView<KiloFacts>>,
-  world: Pick<KiloWorld, "dns" | "instance">,
+  world: Pick<KiloWorld, "dns" | "instance"> & { readonly established: Established },
 ): MeshPlan {
   const members = mesh.entries.map((entry): MemberPlan => {
     const view = entry.id === undefined ? undefined : viewOf.get(entry.id);
@@ -121,8 +125,8 @@ export function planMesh(
     if (view === undefined || facts === undefined || state !== "active") {
       return { entry, cluster: view?.id, observed, source: undefined };
     }
-    const { dns, instance } = world;
-    const source = planSource({ mesh, entry, cluster: view.id, name: view.name, facts, instance, dns });
+    const { dns, instance, established } = world;
+    const source = planSource({ mesh, entry, cluster: view.id, name: view.name, facts, instance, dns, established });
     return { entry, cluster: view.id, observed, source };
   });
   return { mesh, state, members };
@@ -144,6 +148,8 @@ function inOrder(view: ClusterView<KiloFacts>): ClusterView<KiloFacts> {
 
 type Refusals = {
   readonly of: (mesh: MeshIntent, source: Entry, target: ClusterId) => string | undefined;
+  /** What only a doubtful node of the target claims: kept out of what is written there, and no more. */
+  readonly doubtful: (target: Entry) => CidrIndex<string> | undefined;
   readonly diagnostics: readonly Diagnostic[];
 };
 
@@ -151,16 +157,19 @@ type Refusals = {
 function refusePairs(meshPlans: readonly MeshPlan[], viewOf: ReadonlyMap<ClusterId, ClusterView<KiloFacts>>): Refusals {
   const refused = new Map<string, string>();
   const diagnostics: Diagnostic[] = [];
-  const indexes = new Map<ClusterId, CidrIndex<string>>();
+  const addresses = new Map<ClusterId, CidrIndex<string>>();
+  const ungranted = new Map<Entry, Ungranted>();
   for (const { mesh, state } of meshPlans) {
     if (state !== "active") continue;
     for (const { source, target } of linksOf(mesh)) {
       const view = target.id === undefined ? undefined : viewOf.get(target.id);
       const facts = view && lastSeen(view.observed);
       if (view === undefined || facts === undefined) continue;
-      const index = indexes.get(view.id) ?? observedRanges(facts);
-      indexes.set(view.id, index);
-      const use = rangeInUse(source, index);
+      const own = addresses.get(view.id) ?? addressesInUse(facts);
+      const beyond = ungranted.get(target) ?? ungrantedUse(facts, target);
+      addresses.set(view.id, own);
+      ungranted.set(target, beyond);
+      const use = rangeInUse(source, [own, beyond.believed]);
       if (use === undefined) continue;
       refused.set(pairKey(mesh, source, view.id), `${use.range} of ${source.name} contains ${use.found}`);
       const name = (source.id === undefined ? undefined : viewOf.get(source.id)?.name) ?? source.name;
@@ -168,7 +177,14 @@ function refusePairs(meshPlans: readonly MeshPlan[], viewOf: ReadonlyMap<Cluster
       diagnostics.push(diagnose("RangeContainsObserved", where, { ...use, source: source.name, target: view.name }));
     }
   }
-  return { of: (mesh, source, target) => refused.get(pairKey(mesh, source, target)), diagnostics };
+  return {
+    of: (mesh, source, target) => refused.get(pairKey(mesh, source, target)),
+    doubtful: (target) => {
+      const index = ungranted.get(target)?.doubtful;
+      return index === undefined || index.size === 0 ? undefined : index;
+    },
+    diagnostics,
+  };
 }
 
 const pairKey = (mesh: MeshIntent, source: Entry, target: ClusterId): string => `${mesh.id}|${source.name}|${target}`;
@@ -176,6 +192,7 @@ const pairKey = (mesh: MeshIntent, source: Entry, target: ClusterId): string => 
 type Context = {
   readonly world: KiloWorld;
   readonly options: KiloOptions;
+  readonly resolve: (id: ClusterId) => ClusterId;
   readonly meshPlans: readonly MeshPlan[];
   readonly records: ReadonlyMap<MeshIntent, MeshRecord>;
   readonly refusals: Refusals;
@@ -259,7 +276,8 @@ function offersTo(view: ClusterView<KiloFacts>, { meshPlans, records, refusals }
     if (target === undefined || linked === undefined) return [];
     return members.flatMap(({ entry, source }) => {
       if (source === undefined || !linked.has(entry) || source.cluster === view.id) return [];
-      return refusals.of(mesh, entry, view.id) === undefined ? [{ source, target }] : [];
+      if (refusals.of(mesh, entry, view.id) !== undefined) return [];
+      return [{ source, target, doubtful: refusals.doubtful(target) }];
     });
   });
 }
@@ -287,54 +305,60 @@ function takeInventory(
     const code = kind === "Peer" ? "PeerUnreadable" : "ObjectUnreadable";
     diagnostics.push(diagnose(code, at(undefined, view.name, kind, name ?? "(no name)"), { detail }));
   }
-  const unreadable = facts.unreadable.flatMap(({ kind, name }) =>
-    kind === "Peer" && name !== undefined ? [name] : [],
-  );
+  const unreadable = facts.unreadable.filter((object) => object.kind === "Peer");
   const known = facts.peers.map((peer): Item => {
-    const own = ownershipOf(peer, context.estate);
+    const own = ownershipOf(peer, context.estate, (mesh) => fate.memberOf(mesh, view.id) !== undefined);
     if (own.owner === "us") {
       if (own.missing.length > 0) {
         const where = at(undefined, view.name, "Peer", peer.name);
         diagnostics.push(diagnose("PeerIdentityDamaged", where, { peer: peer.name, missing: own.missing.join(", ") }));
       }
-      const { ifUnwanted, origin } = fateOf(peer, own, fate);
-      return itemOf(peer, origin, { owner: "us", ifUnwanted, adopted: own.adopted });
+      const { ifUnwanted, origin, source } = fateOf(peer, own, fate);
+      const party = source?.id === undefined ? undefined : context.resolve(source.id);
+      const standing: Standing = { owner: "us", ifUnwanted, adopted: own.adopted };
+      return itemOf(peer, standing, { origin, intent: own.mesh?.id, party });
     }
     if (own.unclaimedLegacy !== undefined) {
-      if (context.options.pruneLegacy && fate.intentsGap === undefined) {
-        const ifUnwanted = { do: "delete", reason: "LegacyPruned" } as const;
-        return itemOf(peer, undefined, { owner: "us", ifUnwanted, adopted: true });
+      const { detail, prunable } = own.unclaimedLegacy;
+      if (context.options.pruneLegacy && prunable && fate.intentsGap === undefined) {
+        return itemOf(peer, { owner: "us", ifUnwanted: { do: "delete", reason: "LegacyPruned" }, adopted: true });
       }
       const where = at(undefined, view.name, "Peer", peer.name);
       const pair = `${peer.labels[meshLabel]}/${peer.labels[sourceClusterLabel]}`;
-      diagnostics.push(diagnose("LegacyPeerUnclaimed", where, { peer: peer.name, pair, detail: own.unclaimedLegacy }));
+      diagnostics.push(diagnose("LegacyPeerUnclaimed", where, { peer: peer.name, pair, detail }));
     }
-    return itemOf(peer, undefined, { owner: "other", who: own.who });
+    return itemOf(peer, { owner: "other", who: own.who });
   });
-  return [...known, ...unreadable.map(nameTaken)];
+  return [...known, ...unreadable.map(unreadableItem)];
 }
 
-/** A Peer of which we know only the name: nobody's, and the name cannot be used. */
-const nameTaken = (name: string): Item => ({
+/** A Peer of which we know at most the name and the key: nobody's, and neither can be used. */
+const unreadableItem = ({ name, key }: Unreadable): Item => ({
+  ...unknownDescent,
   kind: "Peer",
-  name,
+  name: name ?? "(no name)",
   uid: undefined,
   resourceVersion: undefined,
-  slot: `unreadable/${name}`,
-  origin: undefined,
+  slot: key ?? `unreadable/${name}`,
   claims: [],
   labels: {},
   fields: {},
   standing: { owner: "other", who: "somebody else" },
 });
 
-const itemOf = (peer: PeerFacts, origin: string | undefined, standing: Standing): Item => ({
+type Descent = Pick<Item, "origin" | "intent" | "party">;
+
+const unknownDescent: Descent = { origin: undefined, intent: undefined, party: undefined };
+
+const itemOf = (peer: PeerFacts, standing: Standing, descent: Descent = unknownDescent): Item => ({
   kind: "Peer",
   name: peer.name,
   uid: peer.uid,
   resourceVersion: peer.resourceVersion,
   slot: peer.key,
-  origin,
+  origin: descent.origin,
+  intent: descent.intent,
+  party: descent.party,
   claims: peer.ranges,
   labels: peer.labels,
   fields: peerFields(peer.key, peer.allowedIps, peer.endpoint, peer.keepaliveSeconds),
@@ -386,8 +410,7 @@ function intentFindings(world: KiloWorld): Diagnostic[] {
     : [diagnose("IntentsUnknown", at(undefined, undefined, "ClusterMesh", "*"), { detail })];
 }
 
-function memberFindings({ mesh, state, members }: MeshPlan): Diagnostic[] {
-  if (state === "terminating") return [];
+function memberFindings({ mesh, members }: MeshPlan): Diagnostic[] {
   return members.flatMap(({ entry, cluster, observed, source }) => {
     const where = at(mesh.id, source?.name ?? entry.name, "Cluster", source?.name ?? entry.name);
     if (cluster === undefined) {

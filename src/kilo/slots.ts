@@ -2,17 +2,22 @@
 // it: two meshes that share a cluster share its Peers, and a key that belongs to somebody else is not fought over.
 
 import type { Diagnostic } from "../core/diagnostic.ts";
+import type { CidrIndex } from "../core/net/cidr-index.ts";
 import type { PublicKey } from "../core/net/public-key.ts";
 import type { Item } from "../core/plan.ts";
 import { compareText } from "../core/world.ts";
 import type { Entry } from "./intent.ts";
 import { byAge } from "./mesh-checks.ts";
 import { aboutNode } from "./node-checks.ts";
-import { peerLabels, sourceHash } from "./peer.ts";
 import type { Candidate, SourcePlan } from "./source.ts";
 
 /** A source offered to a target by one mesh; `target` is the receiving cluster's entry there. */
-export type Offer = { readonly source: SourcePlan; readonly target: Entry };
+export type Offer = {
+  readonly source: SourcePlan;
+  readonly target: Entry;
+  /** Ranges that a doubtful node of the target claims for itself: they are not written there. */
+  readonly doubtful: CidrIndex<string> | undefined;
+};
 
 /** A candidate as one mesh offers it. */
 export type Bid = Offer & { readonly candidate: Candidate };
@@ -45,14 +50,15 @@ export function fillSlots(
   const diagnostics: Diagnostic[] = [];
   const contested = new Set<string>();
   const filled = new Map<PublicKey, { owner: Bid; also: Bid[] }>();
-  for (const { source, target } of [...offers].sort(byPrecedence)) {
+  for (const offer of [...offers].sort(byPrecedence)) {
+    const { source } = offer;
     for (const candidate of source.candidates) {
-      const bid = { source, target, candidate };
+      const bid: Bid = { ...offer, candidate };
       const first = filled.get(candidate.key);
       if (first === undefined) filled.set(candidate.key, { owner: bid, also: [] });
       else if (first.owner.source.cluster === source.cluster) first.also.push(bid);
       else {
-        const winner = establishedIn(itemsBySlot.get(candidate.key), bid) ? bid : first.owner;
+        const winner = isEstablished(itemsBySlot.get(candidate.key), bid) ? bid : first.owner;
         const loser = winner === bid ? first.owner : bid;
         diagnostics.push(keyConflict(loser, `node ${winner.candidate.node.name} of cluster ${winner.source.name}`));
         if (winner === bid) filled.set(candidate.key, { owner: bid, also: [] });
@@ -64,21 +70,34 @@ export function fillSlots(
     const { owner } = proposal;
     const ownNode = nodeKeys.get(key);
     const foreign = itemsBySlot.get(key)?.find((item) => item.standing.owner === "other");
+    const held = heldForAnother(itemsBySlot.get(key), owner);
     if (ownNode !== undefined) diagnostics.push(keyConflict(owner, `node ${ownNode} of the receiving cluster`));
     else if (foreign?.standing.owner === "other") {
       contested.add(key);
       const values = { node: owner.candidate.node.name, peer: foreign.name, who: foreign.standing.who };
       const { mesh, name } = owner.source;
       diagnostics.push(aboutNode({ mesh: mesh.id, cluster: name }, values.node, "ForeignKeyConflict", values));
+    } else if (held?.standing.owner === "us") {
+      const { mesh, name } = owner.source;
+      const values = { node: owner.candidate.node.name, peer: held.name, reason: held.standing.ifUnwanted.reason };
+      diagnostics.push(aboutNode({ mesh: mesh.id, cluster: name }, values.node, "PeerHeldBack", values));
     } else proposals.push(proposal);
   }
   return { proposals, contested, diagnostics };
 }
 
-const establishedIn = (items: readonly Item[] | undefined, { source }: Bid): boolean =>
-  items?.some(
-    (item) => item.standing.owner === "us" && item.labels[peerLabels.source] === sourceHash(source.cluster),
-  ) ?? false;
+const isEstablished = (items: readonly Item[] | undefined, { source }: Bid): boolean =>
+  items?.some((item) => item.standing.owner === "us" && item.party === source.cluster) ?? false;
+
+/** A Peer of ours that is held for another cluster or another mesh: it is not handed over while the hold lasts. */
+function heldForAnother(items: readonly Item[] | undefined, { source }: Bid): Item | undefined {
+  return items?.find(
+    ({ standing, party, intent }) =>
+      standing.owner === "us" &&
+      standing.ifUnwanted.do === "hold" &&
+      (party !== source.cluster || intent !== source.mesh.id),
+  );
+}
 
 function keyConflict({ source, candidate }: Bid, other: string): Diagnostic {
   const place = { mesh: source.mesh.id, cluster: source.name };

@@ -3,13 +3,14 @@
 
 import { type Diagnostic, listSome, type Where } from "../core/diagnostic.ts";
 import { labelValue, peerName } from "../core/naming.ts";
-import type { CidrIndex } from "../core/net/cidr-index.ts";
-import { type Cidr, contains, containsAddress, hostRoute, subtract } from "../core/net/cidr.ts";
-import { indexOf, keepDisjoint } from "../core/net/disjoint.ts";
+import type { CidrIndex, CidrItem } from "../core/net/cidr-index.ts";
+import { type Cidr, contains, containsAddress, hostRoute, prefixLength, subtract } from "../core/net/cidr.ts";
+import { areDisjoint, indexOf, keepDisjoint } from "../core/net/disjoint.ts";
 import type { PublicKey } from "../core/net/public-key.ts";
 import type { ClusterId } from "../core/world.ts";
 import { at, diagnose } from "./diagnostics.ts";
 import { type Chain, followChain } from "./endpoint.ts";
+import type { Established } from "./established.ts";
 import type { KiloFacts, NodeFacts } from "./facts.ts";
 import { byFreshness, granularityOf, segmentsOf } from "./granularity.ts";
 import type { Entry, MeshIntent } from "./intent.ts";
@@ -41,7 +42,7 @@ export type SourcePlan = {
   /** By node name. */
   readonly candidates: readonly Candidate[];
   /** Nodes that are there but cannot be Peers, and whether what they had is kept for a while. */
-  readonly faults: ReadonlyMap<string, Pick<NodeFault, "code" | "grace">>;
+  readonly faults: ReadonlyMap<string, Pick<NodeFault, "code" | "consequence">>;
   readonly unselected: ReadonlySet<string>;
   readonly nodeNames: ReadonlySet<string>;
   readonly nodeByKey: ReadonlyMap<string, string>;
@@ -60,8 +61,11 @@ export type SourcePlan = {
   readonly diagnostics: readonly Diagnostic[];
 };
 
-/** The most pieces a cluster-wide range may be cut into around nodes and endpoints. */
-const piecesMax = 64;
+/** The most pieces a cluster-wide range may be cut into; around single addresses a /24 has at most 128. */
+export const piecesMax = 128;
+
+/** Kilo takes an agent for dead when its last check-in is older than this. */
+const agentReadySeconds = 60;
 
 /** Everything `planSource` looks at. */
 export type SourceInput = {
@@ -72,6 +76,7 @@ export type SourceInput = {
   readonly facts: KiloFacts;
   readonly instance: string | undefined;
   readonly dns: ReadonlyMap<string, string>;
+  readonly established: Established;
 };
 
 /** Checks the nodes of a source and works out what each can carry. `facts.nodes` are sorted by name. */
@@ -87,12 +92,13 @@ export function planSource(input: SourceInput): SourcePlan {
   const diagnostics: Diagnostic[] = [...found];
   const carriers = onePerKey(
     (mode === "node" ? nodeCarriers : locationCarriers)(selected, entry, place, faults, diagnostics),
+    input,
     place,
     faults,
     diagnostics,
   );
-  const claims = shareOut(carriers, entry, place, faults, diagnostics);
-  const candidates = carriers.flatMap((carrier): Candidate[] => {
+  const claims = shareOut(carriers, input, place, faults, diagnostics);
+  const offered = carriers.flatMap((carrier): Candidate[] => {
     const { overlay, internals } = claims.get(carrier) ?? { overlay: [], internals: [] };
     if (overlay.length === 0) return [];
     const { node, key } = carrier;
@@ -109,7 +115,9 @@ export function planSource(input: SourceInput): SourcePlan {
       },
     ];
   });
-  const wide = clusterWideRanges(entry, carriers, candidates, place);
+  const wide = clusterWideRanges(entry, carriers, offered, place);
+  const candidates =
+    wide.crowded.length === 0 ? offered : offered.map((each) => withoutInternalsIn(each, wide.crowded));
   diagnostics.push(...wide.diagnostics, ...candidates.flatMap((candidate) => nodeAdvice(candidate, entry, place)));
   diagnostics.push(...hostNetworkAdvice(entry, carriers, place));
   if (facts.nodes.length === 0 && unreadable.length === 0) {
@@ -119,7 +127,7 @@ export function planSource(input: SourceInput): SourcePlan {
     const code = "NodeUnreadable";
     const diagnostic = aboutNode(place, object.name ?? "(no name)", code, { detail: object.detail });
     diagnostics.push(diagnostic);
-    if (object.name !== undefined) faults.set(object.name, { code, grace: true, diagnostic });
+    if (object.name !== undefined) faults.set(object.name, { code, consequence: "keep", diagnostic });
   }
   const nodeNames = new Set([...facts.nodes.map((node) => node.name), ...faults.keys()]);
   return {
@@ -200,7 +208,8 @@ function locationCarriers(
       const where = at(place.mesh, place.cluster, "Cluster", place.cluster);
       const diagnostic = diagnose("LocationNoLeader", where, { location, nodes: names });
       for (const node of members) {
-        if (!faults.has(node.name)) faults.set(node.name, { code: "LocationNoLeader", grace: true, diagnostic });
+        if (!faults.has(node.name))
+          faults.set(node.name, { code: "LocationNoLeader", consequence: "grace", diagnostic });
       }
       return [];
     }
@@ -217,6 +226,7 @@ function locationCarriers(
 /** Kilo and WireGuard know a peer by its key: of several nodes with one key, the freshest is used. */
 function onePerKey(
   carriers: readonly Carrier[],
+  { established }: SourceInput,
   place: Place,
   faults: Map<string, NodeFault>,
   diagnostics: Diagnostic[],
@@ -230,14 +240,16 @@ function onePerKey(
   if (byKey.size === carriers.length) return [...carriers];
   const kept = new Set<Carrier>();
   for (const [key, group] of byKey) {
-    const [winner, ...losers] = [...group].sort((a, b) => byFreshness(a.node, b.node));
+    const rank = stickyRank(group, ({ node }) => established.standsFor(key, node.name));
+    const [winner, ...losers] =
+      group.length === 1 ? group : [...group].sort((a, b) => rank(a) - rank(b) || byFreshness(a.node, b.node));
     if (winner === undefined) continue;
     kept.add(winner);
     if (losers.length === 0) continue;
     const names = losers.map((loser) => loser.node.name);
     const values = { key, winner: winner.node.name, losers: `${names.length} other nodes: ${listSome(names)}` };
     const diagnostic = aboutNode(place, winner.node.name, "PublicKeyDuplicate", values);
-    for (const node of names) faults.set(node, { code: "PublicKeyDuplicate", grace: false, diagnostic });
+    for (const node of names) faults.set(node, { code: "PublicKeyDuplicate", consequence: "drop", diagnostic });
     diagnostics.push(diagnostic);
   }
   return carriers.filter((carrier) => kept.has(carrier));
@@ -246,26 +258,39 @@ function onePerKey(
 type Share = { readonly overlay: readonly Cidr[]; readonly internals: readonly Cidr[] };
 type Want = { readonly carrier: Carrier; readonly member: NodeFacts; readonly use: "pod" | "wireguard" | "internal" };
 
-/** Gives every range to one carrier: pods before WireGuard addresses before internal ones, fresh nodes before stale. */
+/**
+ * In a dispute the freshest wins. But two agents that are both alive check in by turns, so one that already has what is
+ * disputed keeps it while its last check-in is not much older than the latest.
+ */
+function stickyRank(carriers: readonly Carrier[], has: (carrier: Carrier) => boolean): (carrier: Carrier) => number {
+  const latest = Math.max(...carriers.map(({ node }) => node.lastSeen ?? -1));
+  const isAlive = ({ node }: Carrier): boolean => latest - (node.lastSeen ?? -1) <= agentReadySeconds;
+  return (carrier) => (isAlive(carrier) && has(carrier) ? 0 : 1);
+}
+
+/** Gives every range to one carrier: pods before WireGuard addresses before internal ones. */
 function shareOut(
   carriers: readonly Carrier[],
-  entry: Entry,
+  { entry, established }: SourceInput,
   place: Place,
   faults: Map<string, NodeFault>,
   diagnostics: Diagnostic[],
 ): Map<Carrier, Share> {
-  const ordered = [...carriers].sort((a, b) => byFreshness(a.node, b.node));
   const wants = (use: Want["use"], ranges: (member: Carrier["members"][number], carrier: Carrier) => readonly Cidr[]) =>
-    ordered.flatMap((carrier) =>
+    carriers.flatMap((carrier) =>
       carrier.members.flatMap((member) =>
         ranges(member, carrier).map((cidr) => ({ cidr, value: { carrier, member: member.node, use } satisfies Want })),
       ),
     );
-  const { kept, dropped } = keepDisjoint<Want>([
-    ...wants("pod", (member) => member.pods),
+  const pods = wants("pod", (member) => member.pods);
+  const hosts = [
     ...wants("wireguard", (member, carrier) => (member.node === carrier.node ? [carrier.wireguard] : [])),
     ...wants("internal", (member) => internalRoutes(member.node, entry)),
-  ]);
+  ];
+  const all = [...pods, ...hosts];
+  const { kept, dropped } = areDisjoint(all.map(({ cidr }) => cidr))
+    ? { kept: all, dropped: [] }
+    : keepDisjoint([...podsByRight(pods, established), ...hostsByRight(hosts, carriers, established)]);
   for (const { item, by } of dropped) {
     const { carrier, member, use } = item.value;
     if (by.value.carrier === carrier || use === "internal") continue;
@@ -291,15 +316,42 @@ function shareOut(
     const diagnostic = diagnostics.find(
       (finding) => finding.code === "PodCIDRDuplicate" && finding.subject.name === carrier.node.name,
     );
-    if (diagnostic !== undefined) faults.set(carrier.node.name, { code: "PodCIDRDuplicate", grace: false, diagnostic });
+    if (diagnostic !== undefined)
+      faults.set(carrier.node.name, { code: "PodCIDRDuplicate", consequence: "drop", diagnostic });
   }
   return shares;
 }
 
-/** Host routes of a node's internal addresses, only where the cluster was granted them. */
+type Wanted = CidrItem<Want>;
+
+/** Who has a pod range keeps it; then the narrower claim counts, so that one wide claim cannot take everybody's. */
+function podsByRight(pods: readonly Wanted[], established: Established): Wanted[] {
+  const has = new Map(pods.map((want) => [want, established.carries(want.value.carrier.key, want.cidr) ? 0 : 1]));
+  return [...pods].sort(
+    (a, b) =>
+      (has.get(a) ?? 1) - (has.get(b) ?? 1) ||
+      prefixLength(b.cidr) - prefixLength(a.cidr) ||
+      byFreshness(a.value.member, b.value.member),
+  );
+}
+
+/** WireGuard addresses before internal ones, each to the freshest; Kilo hands the former out by sort order. */
+function hostsByRight(hosts: readonly Wanted[], carriers: readonly Carrier[], established: Established): Wanted[] {
+  const order = ({ cidr, value }: Wanted): number =>
+    stickyRank(
+      carriers,
+      (carrier) => carrier === value.carrier && established.carries(carrier.key, cidr),
+    )(value.carrier);
+  const rank = new Map(hosts.map((want) => [want, (want.value.use === "wireguard" ? 0 : 2) + order(want)]));
+  return [...hosts].sort(
+    (a, b) => (rank.get(a) ?? 0) - (rank.get(b) ?? 0) || byFreshness(a.value.carrier.node, b.value.carrier.node),
+  );
+}
+
+/** Host routes of a node's internal addresses, only where the cluster was granted them; no node lives among Services. */
 const internalRoutes = (node: NodeFacts, entry: Entry): readonly Cidr[] =>
   node.internalIps
-    .filter((address) => entry.grant.all.some((range) => containsAddress(range, address)))
+    .filter((address) => entry.grant.hosts.some((range) => containsAddress(range, address)))
     .map((address) => hostRoute(address));
 
 function clusterWideRanges(
@@ -307,7 +359,11 @@ function clusterWideRanges(
   carriers: readonly Carrier[],
   candidates: readonly Candidate[],
   place: Place,
-): { readonly ranges: readonly Cidr[]; readonly diagnostics: readonly Diagnostic[] } {
+): {
+  readonly ranges: readonly Cidr[];
+  readonly crowded: readonly Cidr[];
+  readonly diagnostics: readonly Diagnostic[];
+} {
   const where = at(place.mesh, place.cluster, "Cluster", place.cluster);
   const diagnostics: Diagnostic[] = [];
   const declared =
@@ -317,25 +373,33 @@ function clusterWideRanges(
   if (declared.length > 0 && candidates.length === 0) {
     const reason = "no node of the cluster can be its anchor";
     diagnostics.push(diagnose("ClusterRangesUncarried", where, { ranges: listSome(declared), reason }));
-    return { ranges: [], diagnostics };
+    return { ranges: [], crowded: [], diagnostics };
   }
   // Declared ranges are disjoint, so only internal addresses can lie in a range of the whole cluster.
   const internals = indexOf(candidates.flatMap((candidate) => candidate.internals));
+  const crowded: Cidr[] = [];
   const ranges = declared.flatMap((range) => {
-    const holes = internals.overlapping(range).map(({ cidr }) => cidr);
-    return cutAround(range, holes, (pieces) => diagnostics.push(diagnose("RangeFragmented", where, { range, pieces })));
+    const pieces = cutAround(
+      range,
+      internals.overlapping(range).map(({ cidr }) => cidr),
+    );
+    if (pieces.length <= piecesMax) return pieces;
+    const instead = "it is carried whole, and the nodes' internal addresses in it are not carried by themselves";
+    diagnostics.push(diagnose("RangeFragmented", where, { range, pieces: pieces.length, instead }));
+    crowded.push(range);
+    return [range];
   });
-  return { ranges, diagnostics };
+  return { ranges, crowded, diagnostics };
 }
 
-/** A range without the holes, or nothing when that would be too many pieces for Kilo. */
-export function cutAround(range: Cidr, holes: readonly Cidr[], tooMany: (pieces: number) => void): readonly Cidr[] {
-  if (holes.length === 0) return [range];
-  const pieces = subtract(range, holes);
-  if (pieces.length <= piecesMax) return pieces;
-  tooMany(pieces.length);
-  return [];
-}
+/** A range without the holes. */
+export const cutAround = (range: Cidr, holes: readonly Cidr[]): readonly Cidr[] =>
+  holes.length === 0 ? [range] : subtract(range, holes);
+
+const withoutInternalsIn = (candidate: Candidate, ranges: readonly Cidr[]): Candidate => ({
+  ...candidate,
+  internals: candidate.internals.filter((route) => !ranges.some((range) => contains(range, route))),
+});
 
 /** Flat entries that no node covers. Of those that one does cover, says which part nobody carries (B20). */
 function residual(

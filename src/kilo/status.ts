@@ -35,6 +35,9 @@ const unjoined = new Set([
   "PublicKeyConflict",
   "ClusterRangesUncarried",
   "RangeHeldBack",
+  "PeerHeldBack",
+  "RangeFragmented",
+  "TargetLimit",
 ]);
 
 /** Says what is true of a mesh; `Ready` is True only when everything it asks for is in place and was seen to be. */
@@ -56,11 +59,9 @@ export function meshStatus(input: StatusInput): MeshStatus {
 function overlapCondition({ state }: MeshPlan, own: readonly Diagnostic[]): Condition {
   const type = "NetworksOverlap";
   const overlap = own.find((diagnostic) => diagnostic.code === "CIDROverlap");
-  if (state === "refused" && overlap !== undefined) {
-    return { type, status: "True", reason: "CIDROverlap", message: overlap.message };
-  }
-  if (state === "refused" && own.some(({ code }) => code === "MeshInvalid" || code === "CIDRInvalid")) {
-    return { type, status: "Unknown", reason: "NotChecked", message: "the ranges cannot be read" };
+  if (overlap !== undefined) return { type, status: "True", reason: "CIDROverlap", message: overlap.message };
+  if (state === "refused" || state === "terminating") {
+    return { type, status: "Unknown", reason: "NotChecked", message: `the mesh is ${state}` };
   }
   return { type, status: "False", reason: "NoOverlap", message: "all CIDRs are disjoint" };
 }

@@ -2,8 +2,12 @@
 
 import type { Diagnostic } from "../core/diagnostic.ts";
 import type { Address } from "../core/net/address.ts";
+import { shortHash } from "../core/naming.ts";
+import { containsAddress } from "../core/net/cidr.ts";
 import type { Item } from "../core/plan.ts";
-import { carriedEndpoint, discoveredOn, type EndpointOrigin, type IpEndpoint } from "./endpoint.ts";
+import type { ClusterId } from "../core/world.ts";
+import type { Enclosure } from "./crossings.ts";
+import { carriedEndpoint, type Chain, discoveredOn, type EndpointOrigin, type IpEndpoint } from "./endpoint.ts";
 import { aboutNode } from "./node-checks.ts";
 import { peerLabels } from "./peer.ts";
 import type { Bid, Proposal } from "./slots.ts";
@@ -15,21 +19,28 @@ export type Chosen = { readonly from: EndpointOrigin; readonly endpoint: IpEndpo
 /** No endpoint: the node roams, and has to start the tunnel itself. */
 export const noEndpoint: Chosen = { from: "none", endpoint: undefined };
 
-/** Chooses the endpoint of every Peer; one that lies inside somebody's tunnelled range here is not used. */
+/** The endpoints on a target, and those that lie in another cluster's range but were there first. */
+export type Endpoints = {
+  readonly of: (proposal: Proposal) => Chosen;
+  readonly all: ReadonlyMap<Proposal, Chosen>;
+};
+
+/** Chooses the endpoint of every Peer; one that lies inside somebody's range here is not used. */
 export function chooseEndpoints(
   proposals: readonly Proposal[],
   itemOf: (proposal: Proposal) => Item | undefined,
   input: TargetInput,
   diagnostics: Diagnostic[],
-): Map<Proposal, Chosen> {
+): Endpoints {
   const discovered = discoveredOn(input.facts?.nodes ?? []);
-  const here = new Set([...input.offers.map((offer) => offer.source), ...input.ownSources]);
-  const chosen = new Map<Proposal, Chosen>();
+  const here = new Set(input.offers.map((offer) => offer.source));
+  const all = new Map<Proposal, Chosen>();
   for (const proposal of proposals) {
     const { source, candidate } = proposal.owner;
     const place = { mesh: source.mesh.id, cluster: source.name };
     const node = candidate.node.name;
-    const choice = chooseEndpoint(proposal.owner, itemOf(proposal), discovered.get(candidate.key) ?? []);
+    const item = itemOf(proposal);
+    const choice = chooseEndpoint(proposal.owner, item, discovered.get(candidate.key) ?? []);
     if (candidate.chain.unresolved !== undefined) {
       const kept = choice.endpoint
         ? `its last known address ${choice.endpoint.text} stays`
@@ -37,20 +48,42 @@ export function chooseEndpoints(
       diagnostics.push(aboutNode(place, node, "EndpointUnresolved", { node, name: candidate.chain.unresolved, kept }));
     }
     const { endpoint } = choice;
-    const overlays =
-      endpoint === undefined
-        ? []
-        : endpoint === candidate.chain.endpoint
-          ? input.crossings.overlaysAround(candidate)
-          : input.crossings.overlaysAt(endpoint);
-    const around = overlays.find((overlay) => here.has(overlay.source));
-    if (around !== undefined && endpoint !== undefined) {
-      const values = { node, endpoint: endpoint.text, range: around.range };
-      diagnostics.push(aboutNode(place, node, "EndpointInsideOverlay", values));
-      chosen.set(proposal, noEndpoint);
-    } else chosen.set(proposal, choice);
+    const enclosure = endpoint && enclosureOf(proposal.owner, endpoint, item);
+    if (enclosure !== undefined && endpoint !== undefined) {
+      const values = { node, endpoint: endpoint.text, range: enclosure.range, owner: enclosure.source.name };
+      diagnostics.push(aboutNode(place, node, "EndpointInsideRangeOfOther", values));
+    }
+    all.set(proposal, enclosure === undefined ? choice : noEndpoint);
   }
-  return chosen;
+  return { of: (proposal) => all.get(proposal) ?? noEndpoint, all };
+
+  /**
+   * What makes an endpoint unusable here. What a cluster was granted counts more than what a node writes on itself: an
+   * endpoint in another's range yields, unless it was in use before that range came.
+   */
+  function enclosureOf(
+    { source, candidate }: Bid,
+    endpoint: IpEndpoint,
+    item: Item | undefined,
+  ): Enclosure | undefined {
+    const { crossings, ownSources, items } = input;
+    const around =
+      endpoint === candidate.chain.endpoint ? crossings.around(candidate) : crossings.aroundEndpoint(endpoint);
+    if (around.length === 0) return undefined;
+    const inUse = carriedEndpoint(item?.fields["spec.endpoint"])?.text === endpoint.text;
+    return around.find((enclosure) => {
+      const isOwn = enclosure.source.cluster === source.cluster || ownSources.includes(enclosure.source);
+      if (isOwn) return enclosure.overlay;
+      if (!here.has(enclosure.source)) return false;
+      if (enclosure.overlay || !inUse) return true;
+      return items.some(
+        ({ standing, party, claims }) =>
+          standing.owner === "us" &&
+          party === enclosure.source.cluster &&
+          claims.some((claim) => containsAddress(claim, endpoint.ip)),
+      );
+    });
+  }
 }
 
 /** Explicit wins; then what the target's nodes saw, if the source says it may roam; then the chain. Nothing flaps. */
@@ -60,36 +93,52 @@ function chooseEndpoint({ source, candidate }: Bid, item: Item | undefined, seen
   if (!roams && chain.unresolved === undefined) return chain;
   const carried = carriedEndpoint(item?.fields["spec.endpoint"]);
   if (chain.unresolved !== undefined) return { from: carried ? "last-known" : "none", endpoint: carried };
-  const current = seen.find((endpoint) => endpoint.text === carried?.text);
-  if (seen.length > 0) return { from: "discovered", endpoint: current ?? seen[0] };
-  // Kilo empties what it saw at each rewrite of the device, and our own write causes one: keep what was found before.
-  const wasDiscovered = item?.labels[peerLabels.endpointFrom] === "discovered";
-  return wasDiscovered && carried !== undefined ? { from: "discovered", endpoint: carried } : chain;
+  const discovered = (endpoint: IpEndpoint | undefined): Chosen =>
+    endpoint === undefined || endpoint.text === chain.endpoint?.text ? chain : { from: "discovered", endpoint };
+  if (seen.length > 0) return discovered(seen.find((endpoint) => endpoint.text === carried?.text) ?? seen[0]);
+  // Kilo empties what it saw at each rewrite of the device, and our own write causes one: keep what was found before,
+  // as long as the node's own addresses are what they were then.
+  return item?.labels[peerLabels.endpointFrom] === discoveredLabel(chain) ? discovered(carried) : chain;
 }
 
+/** The label of a Peer whose endpoint was discovered: it remembers what the chain said at that time. */
+export const discoveredLabel = (chain: Chain): string => `discovered-${shortHash(chain.endpoint?.text ?? "none")}`;
+
 /** The addresses here that tunnel packets go to or come from: a route to one through a tunnel would swallow the tunnel. */
-export type EndpointsHere = {
-  readonly has: (address: Address) => boolean;
-  /** Those that no chain of a source leads to: seen by nodes, or on Peers that stay whatever we plan. */
-  readonly beyondChains: readonly Address[];
+export type EndpointsInUse = {
+  /** Whether an address is an endpoint that a range of this cluster must leave out. */
+  readonly has: (cluster: ClusterId, address: Address) => boolean;
+  /** Those that are in no chain of that cluster or of the target: chosen here, or on Peers that stay whatever we plan. */
+  readonly others: readonly Address[];
 };
 
 /** Collects the endpoints in use on a target. */
-export function endpointsHere(endpoints: ReadonlyMap<Proposal, Chosen>, input: TargetInput): EndpointsHere {
-  const beyondChains: Address[] = [];
-  for (const [{ owner }, { endpoint }] of endpoints) {
-    if (endpoint !== undefined && endpoint !== owner.candidate.chain.endpoint) beyondChains.push(endpoint.ip);
+export function endpointsInUse({ all }: Endpoints, input: TargetInput): EndpointsInUse {
+  const others = new Set<Address>();
+  for (const [{ owner }, { endpoint }] of all) {
+    const chained = endpoint === owner.candidate.chain.endpoint && input.crossings.around(owner.candidate).length === 0;
+    if (endpoint !== undefined && !chained) others.add(endpoint.ip);
   }
   for (const item of input.items) {
     if (item.standing.owner === "us" && item.standing.ifUnwanted.do === "delete") continue;
     const endpoint = carriedEndpoint(item.fields["spec.endpoint"]);
-    if (endpoint !== undefined) beyondChains.push(endpoint.ip);
+    if (endpoint !== undefined) others.add(endpoint.ip);
   }
-  let known: ReadonlySet<Address> | undefined;
-  const collect = (): ReadonlySet<Address> => {
-    const sources = [...input.offers.map((offer) => offer.source), ...input.ownSources];
+  const byCluster = new Map<ClusterId, ReadonlySet<Address>>();
+  const chainsOf = (cluster: ClusterId): ReadonlySet<Address> => {
+    const known = byCluster.get(cluster);
+    if (known !== undefined) return known;
+    const sources = [
+      ...input.offers.map((offer) => offer.source).filter((source) => source.cluster === cluster),
+      ...input.ownSources,
+    ];
     const chains = sources.flatMap((source) => source.candidates.flatMap(({ chain }) => chain.endpoint?.ip ?? []));
-    return new Set([...beyondChains, ...chains]);
+    const made = new Set(chains);
+    byCluster.set(cluster, made);
+    return made;
   };
-  return { has: (address) => (known ??= collect()).has(address), beyondChains };
+  return {
+    has: (cluster, address) => others.has(address) || chainsOf(cluster).has(address),
+    others: [...others],
+  };
 }

@@ -20,9 +20,9 @@ import { at, diagnose } from "./diagnostics.ts";
 import { aboutNode } from "./node-checks.ts";
 import { peerLabels } from "./peer.ts";
 import type { Bid, Proposal } from "./slots.ts";
-import { cutAround, type SourcePlan } from "./source.ts";
+import { cutAround, piecesMax, type SourcePlan } from "./source.ts";
 import type { TargetInput } from "./target.ts";
-import { type Chosen, type EndpointsHere, endpointsHere } from "./target-endpoints.ts";
+import { type Endpoints, type EndpointsInUse, endpointsInUse } from "./target-endpoints.ts";
 
 /** What one Peer carries on a target. */
 export type Carried = { readonly claims: readonly Cidr[]; readonly anchor: boolean; readonly anchorMoved: boolean };
@@ -30,12 +30,12 @@ export type Carried = { readonly claims: readonly Cidr[]; readonly anchor: boole
 /** Gives every range on a target to one Peer, or to none. */
 export function assignRanges(
   proposals: readonly Proposal[],
-  endpoints: ReadonlyMap<Proposal, Chosen>,
+  endpoints: Endpoints,
   itemOf: (proposal: Proposal) => Item | undefined,
   input: TargetInput,
   diagnostics: Diagnostic[],
 ): Map<Proposal, Carried> {
-  const used = endpointsHere(endpoints, input);
+  const used = endpointsInUse(endpoints, input);
   const immovable = immovableRanges(proposals, input);
   const unaccepted = new Map<string, { bid: Bid; ranges: Set<Cidr> }>();
   const ranges = new Map<Proposal, Carried>();
@@ -46,8 +46,13 @@ export function assignRanges(
       group.some((proposal) => proposal.also.length > 0) || new Set(group.map((p) => p.owner.source)).size > 1;
     const wants = group.map((proposal) => {
       const bids = proposal.also.length === 0 ? [proposal.owner] : [proposal.owner, ...proposal.also];
-      const plain = bids.flatMap((bid) => accept(bid, ownRanges(bid, used), unaccepted));
-      const extra = proposal === anchor ? [...wide].flatMap(([cidr, bid]) => accept(bid, [cidr], unaccepted)) : [];
+      const take = (bid: Bid, offered: readonly Cidr[]): readonly Cidr[] =>
+        accept(bid, undisputed(bid, offered, input.name, diagnostics), unaccepted);
+      const plain =
+        bids.length === 1
+          ? take(proposal.owner, ownRanges(proposal.owner, used))
+          : bids.flatMap((bid) => take(bid, ownRanges(bid, used)));
+      const extra = proposal === anchor ? [...wide].flatMap(([cidr, bid]) => take(bid, [cidr])) : [];
       return { proposal, plain, extra };
     });
     const kept = shared ? shareAmongMeshes(wants) : undefined;
@@ -94,7 +99,7 @@ function groupByCluster(proposals: readonly Proposal[]): readonly Proposal[][] {
 /** The cluster-wide ranges of a source as all meshes here offer them, cut around the endpoints in use on this target. */
 function clusterWideOf(
   group: readonly Proposal[],
-  endpoints: EndpointsHere,
+  endpoints: EndpointsInUse,
   input: TargetInput,
   diagnostics: Diagnostic[],
 ): Map<Cidr, Bid> {
@@ -102,30 +107,51 @@ function clusterWideOf(
   for (const { owner, also } of group) {
     for (const bid of [owner, ...also]) if (!bids.has(bid.source)) bids.set(bid.source, bid);
   }
-  const here = new Set([...input.offers.map((offer) => offer.source), ...input.ownSources]);
+  const cuts = (from: SourcePlan, into: SourcePlan): boolean =>
+    from.cluster === into.cluster || input.ownSources.includes(from);
   const wide = new Map<Cidr, Bid>();
   for (const [source, bid] of bids) {
     const where = at(source.mesh.id, source.name, "Cluster", input.name);
     for (const range of source.clusterWide) {
-      const chained = input.crossings.endpointsIn(source, range).filter((endpoint) => here.has(endpoint.source));
-      const beyond = endpoints.beyondChains.filter((address) => containsAddress(range, address));
-      const holes = [...chained.map(({ route }) => route), ...beyond.map((address) => hostRoute(address))];
+      const chained = input.crossings.endpointsIn(source, range).filter((endpoint) => cuts(endpoint.source, source));
+      const others = endpoints.others.filter((address) => containsAddress(range, address));
+      const holes = [...chained.map(({ route }) => route), ...others.map((address) => hostRoute(address))];
       const [first] = holes;
       if (first !== undefined) {
         diagnostics.push(diagnose("EndpointInsideRange", where, { range, endpoint: networkAddress(first) }));
       }
-      const tooMany = (pieces: number) => diagnostics.push(diagnose("RangeFragmented", where, { range, pieces }));
-      for (const piece of cutAround(range, holes, tooMany)) if (!wide.has(piece)) wide.set(piece, bid);
+      const pieces = cutAround(range, holes);
+      if (pieces.length > piecesMax) {
+        const values = { range, pieces: pieces.length, instead: "it is not carried" };
+        diagnostics.push(diagnose("RangeFragmented", where, values));
+        continue;
+      }
+      for (const piece of pieces) if (!wide.has(piece)) wide.set(piece, bid);
     }
   }
   return wide;
 }
 
 /** A node's own ranges, without internal addresses that are endpoints here. */
-function ownRanges({ candidate }: Bid, endpoints: EndpointsHere): readonly Cidr[] {
+function ownRanges({ source, candidate }: Bid, endpoints: EndpointsInUse): readonly Cidr[] {
   if (candidate.internals.length === 0) return candidate.overlay;
-  const internals = candidate.internals.filter((route) => !endpoints.has(networkAddress(route)));
+  const internals = candidate.internals.filter((route) => !endpoints.has(source.cluster, networkAddress(route)));
   return internals.length === 0 ? candidate.overlay : [...candidate.overlay, ...internals];
+}
+
+/** The ranges without those that a node of the target claims for itself, rightly or not. */
+function undisputed(bid: Bid, ranges: readonly Cidr[], target: string, diagnostics: Diagnostic[]): readonly Cidr[] {
+  const { doubtful, source } = bid;
+  if (doubtful === undefined) return ranges;
+  return ranges.filter((range) => {
+    const hit = doubtful.firstOverlap(range);
+    if (hit === undefined) return true;
+    const values = { range, source: source.entry.name, target, found: hit.value };
+    diagnostics.push(
+      diagnose("RangeContainsObserved", at(source.mesh.id, source.name, "Cluster", source.name), values),
+    );
+    return false;
+  });
 }
 
 /** The part of the ranges that the receiving entry accepts; what it leaves out is noted for one finding per source. */

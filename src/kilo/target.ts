@@ -12,7 +12,7 @@ import type { KiloFacts } from "./facts.ts";
 import { allowedIpsPath, peerFields, peerLabels, peerReasons } from "./peer.ts";
 import { fillSlots, type Offer, type Proposal } from "./slots.ts";
 import type { SourcePlan } from "./source.ts";
-import { chooseEndpoints, noEndpoint } from "./target-endpoints.ts";
+import { chooseEndpoints, discoveredLabel } from "./target-endpoints.ts";
 import { assignRanges } from "./target-ranges.ts";
 
 /** What a plan says of a desired Peer beside its content. */
@@ -58,8 +58,11 @@ export function planTarget(input: TargetInput): TargetWish {
   const bySlot = itemsBySlot(input.items);
   const slots = fillSlots(input.offers, bySlot, nodeKeys(input.facts));
   const diagnostics: Diagnostic[] = [...slots.diagnostics];
-  const itemOf = ({ owner }: Proposal): Item | undefined =>
-    bySlot.get(owner.candidate.key)?.find((item) => item.standing.owner === "us");
+  const ours = input.items.filter((item) => item.standing.owner === "us" && item.origin !== undefined);
+  const byOrigin = new Map(ours.map((item) => [item.origin, item]));
+  // A node whose key was rotated has no Peer in the new slot yet: the one it was made into before counts.
+  const itemOf = ({ owner: { candidate } }: Proposal): Item | undefined =>
+    bySlot.get(candidate.key)?.find((item) => item.standing.owner === "us") ?? byOrigin.get(candidate.origin);
   const proposals = withinLimit(slots.proposals, itemOf, input, diagnostics);
   const endpoints = chooseEndpoints(proposals, itemOf, input, diagnostics);
   const ranges = assignRanges(proposals, endpoints, itemOf, input, diagnostics);
@@ -68,19 +71,23 @@ export function planTarget(input: TargetInput): TargetWish {
   for (const proposal of proposals) {
     const carried = ranges.get(proposal);
     if (carried === undefined || carried.claims.length === 0) continue;
-    const { from, endpoint } = endpoints.get(proposal) ?? noEndpoint;
+    const { from, endpoint } = endpoints.of(proposal);
     const { source, candidate } = proposal.owner;
     const keepaliveSeconds = keepaliveOf(proposal);
     const address = endpoint?.text ?? null;
     total += carried.claims.length;
     desired.push({
       kind: "Peer",
+      intents: [source.mesh.id, ...proposal.also.map((bid) => bid.source.mesh.id)],
       name: candidate.name,
       slot: candidate.key,
       origin: candidate.origin,
       claims: carried.claims,
       claimsPath: allowedIpsPath,
-      labels: from === "discovered" ? { ...candidate.labels, [peerLabels.endpointFrom]: from } : candidate.labels,
+      labels:
+        from === "discovered"
+          ? { ...candidate.labels, [peerLabels.endpointFrom]: discoveredLabel(candidate.chain) }
+          : candidate.labels,
       fields: peerFields(candidate.key, carried.claims, address, keepaliveSeconds),
       because: "NodeAppeared",
       reasons: carried.anchorMoved ? { ...peerReasons, [allowedIpsPath]: "AnchorMoved" } : peerReasons,
@@ -113,8 +120,10 @@ function withinLimit(
   diagnostics: Diagnostic[],
 ): readonly Proposal[] {
   if (proposals.length <= limits.peersMax) return proposals;
-  const where = at(undefined, name, "Cluster", name);
-  diagnostics.push(diagnose("TargetLimit", where, { peers: proposals.length, max: limits.peersMax }));
+  for (const mesh of new Set(proposals.map(({ owner }) => owner.source.mesh.id))) {
+    const values = { peers: proposals.length, max: limits.peersMax };
+    diagnostics.push(diagnose("TargetLimit", at(mesh, name, "Cluster", name), values));
+  }
   return [...proposals]
     .map((proposal) => ({ proposal, rank: itemOf(proposal) === undefined ? 1 : 0 }))
     .sort(

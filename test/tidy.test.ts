@@ -1,0 +1,155 @@
+// The repository's own rules.
+
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { crdDifferences } from "../src/cli/crds.ts";
+import { kiloCatalogue } from "../src/kilo/diagnostics.ts";
+
+const root = join(import.meta.dirname, "..");
+const tracked = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], {
+  cwd: root,
+  encoding: "utf8",
+})
+  .split("\n")
+  .filter((path) => path !== "");
+const sources = tracked.filter((path) => /^src\/.*\.ts$/.test(path));
+const read = (path: string): string => readFileSync(join(root, path), "utf8");
+
+describe("layers", () => {
+  const pure = ["api", "core", "kilo"];
+  const scratch = join(root, "node_modules/.cache/causeway-tidy");
+  afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+  /** Compiles one file as if it stood in a folder of src, and answers with what the compiler says. */
+  function compileIn(folder: string, text: string): string {
+    const probe = join(root, `src/${folder}/tidy-probe.ts`);
+    const project = join(scratch, `${folder}.json`);
+    mkdirSync(scratch, { recursive: true });
+    const up = relative(scratch, root);
+    const compilerOptions = {
+      rootDir: `${up}/src/${folder}`,
+      outDir: `${scratch}/out`,
+      tsBuildInfoFile: `${scratch}/${folder}.info`,
+    };
+    writeFileSync(
+      project,
+      JSON.stringify({
+        extends: `${up}/src/${folder}/tsconfig.json`,
+        compilerOptions,
+        include: [`${up}/src/${folder}/tidy-probe.ts`],
+        references: references(folder, up),
+      }),
+    );
+    writeFileSync(probe, text);
+    try {
+      return spawnSync("npx", ["tsc", "-p", project], { cwd: root, encoding: "utf8" }).stdout;
+    } finally {
+      rmSync(probe);
+    }
+  }
+
+  function references(folder: string, up: string): { path: string }[] {
+    const config = JSON.parse(read(`src/${folder}/tsconfig.json`)) as { references: { path: string }[] };
+    return config.references.map(({ path }) => ({ path: `${up}/src/${path.replace("../", "")}` }));
+  }
+
+  test.each(pure)("src/%s cannot do I/O: it does not compile", (folder) => {
+    expect(
+      compileIn(folder, 'import { readFileSync } from "node:fs";\nexport const text = readFileSync("x");\n'),
+    ).toContain("error TS");
+    expect(compileIn(folder, "export const now = process.hrtime();\n")).toContain("error TS");
+    expect(compileIn(folder, 'console.log("x");\nexport {};\n')).toContain("error TS");
+    expect(compileIn(folder, "export const harmless = 1;\n")).toBe("");
+  });
+
+  test.each([
+    ["api", "../core/result.ts"],
+    ["core", "../kilo/intent.ts"],
+    ["kilo", "../cli/exit.ts"],
+  ])("src/%s cannot import %s: it does not compile", (folder, target) => {
+    expect(compileIn(folder, `import * as upward from "${target}";\nexport const all = upward;\n`)).toContain(
+      "error TS",
+    );
+  });
+
+  test("clock, chance and timers are nowhere in the pure folders", () => {
+    const forbidden = /\b(Date\.now|new Date\(\)|Math\.random|setTimeout|setInterval|performance\.now|crypto\.)/;
+    const found = sources.filter((path) => pure.includes(path.split("/")[1] ?? "") && forbidden.test(read(path)));
+    expect(found).toEqual([]);
+  });
+});
+
+describe("documents", () => {
+  const headings = [...read("docs/diagnostics.md").matchAll(/^## ([A-Z][A-Za-z]+)$/gm)].map((match) => match[1]);
+
+  test("every diagnostic code has a section in docs/diagnostics.md, and every section a code", () => {
+    expect([...headings].sort()).toEqual(Object.keys(kiloCatalogue).sort());
+  });
+
+  test("crds/ is what the schemas generate", async () => {
+    expect(await crdDifferences(join(root, "crds"))).toEqual([]);
+  });
+
+  test("ADRs are numbered without gaps and have the four parts", () => {
+    const adrs = tracked.filter((path) => /^docs\/adr\/\d{4}-[a-z0-9-]+\.md$/.test(path)).sort();
+    expect(adrs.map((path) => Number(path.slice(9, 13)))).toEqual(adrs.map((_, index) => index + 1));
+    for (const path of adrs) {
+      const parts = [...read(path).matchAll(/^## (\w+)/gm)].map((match) => match[1]);
+      expect(parts, path).toEqual(["Context", "Decision", "Consequences", "Alternatives"]);
+    }
+  });
+
+  test("links between documents lead somewhere", () => {
+    const broken = tracked
+      .filter((path) => path.endsWith(".md"))
+      .flatMap((path) =>
+        [...read(path).matchAll(/\]\((?!https?:|#|mailto:)([^)#\s]+)(?:#[^)]*)?\)/g)]
+          .map((match) => join(path, "..", match[1] ?? ""))
+          .filter(
+            (target) => !tracked.some((file) => file === target || file.startsWith(`${target.replace(/\/$/, "")}/`)),
+          )
+          .map((target) => `${path} → ${target}`),
+      );
+    expect(broken).toEqual([]);
+  });
+});
+
+describe("code", () => {
+  test("dependencies have exact versions", () => {
+    const { dependencies, devDependencies } = JSON.parse(read("package.json")) as Record<
+      string,
+      Record<string, string>
+    >;
+    const loose = Object.entries({ ...dependencies, ...devDependencies }).filter(
+      ([, version]) => !/^\d+\.\d+\.\d+$/.test(version),
+    );
+    expect(loose).toEqual([]);
+  });
+
+  test("files are about 300 lines at most, and named in kebab case", () => {
+    const long = sources.filter((path) => !path.endsWith("diagnostics.ts") && read(path).split("\n").length > 420);
+    expect(long).toEqual([]);
+    expect(sources.filter((path) => !/^[a-z0-9/.-]+$/.test(path))).toEqual([]);
+  });
+
+  test("every export has a sentence that says what it promises", () => {
+    const bare = sources.flatMap((path) => {
+      const lines = read(path).split("\n");
+      return lines.flatMap((line, index) => {
+        if (!/^export (const|function|class|type|async function) /.test(line)) return [];
+        const above = lines[index - 1] ?? "";
+        return above.endsWith("*/") ? [] : [`${path}:${index + 1}`];
+      });
+    });
+    expect(bare).toEqual([]);
+  });
+
+  test("nothing is left to be done later, and no machine is named", () => {
+    const texts = tracked.filter((path) => /\.(ts|mjs|md|yaml|json)$/.test(path) && !path.startsWith("test/tidy"));
+    const marked = texts.filter((path) => /\b(TODO|FIXME|XXX|HACK)\b/.test(read(path)));
+    expect(marked).toEqual([]);
+    expect(texts.filter((path) => /\/(root|home)\/[a-z]|\/work\//.test(read(path)))).toEqual([]);
+  });
+});
