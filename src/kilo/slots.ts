@@ -95,7 +95,7 @@ function heldForAnother(items: readonly Item[] | undefined, { source }: Bid): It
     ({ standing, party, intent }) =>
       standing.owner === "us" &&
       standing.ifUnwanted.do === "hold" &&
-      (party !== source.cluster || intent !== source.mesh.id),
+      ((party !== undefined && party !== source.cluster) || (intent !== undefined && intent !== source.mesh.id)),
   );
 }
 
