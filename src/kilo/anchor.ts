@@ -1,4 +1,4 @@
-import { type Cidr, contains } from "../core/net/cidr.ts";
+import { type Cidr, overlaps } from "../core/net/cidr.ts";
 import type { Item } from "../core/plan.ts";
 import type { Proposal } from "./slots.ts";
 
@@ -16,8 +16,8 @@ export function chooseAnchor(
   return usable.find((proposal) => carriesAny(itemOf(proposal), ranges)) ?? usable[0];
 }
 
-/** Whether an object holds one of the ranges, or a piece of one. */
+/** Whether an object holds one of the ranges, or one that was cut from it, or that it was cut from. */
 export function carriesAny(item: Item | undefined, ranges: readonly Cidr[]): boolean {
   if (item === undefined || item.standing.owner !== "us") return false;
-  return item.claims.some((claim) => ranges.some((range) => contains(range, claim)));
+  return item.claims.some((claim) => ranges.some((range) => range === claim || overlaps(range, claim)));
 }
