@@ -49,14 +49,17 @@ export function diff(plan: TargetPlan): TargetDiff {
 }
 
 /** The object that fills each desired slot today: the one a diff would keep and update. */
-export function matchItems(plan: Pick<TargetPlan, "desired" | "items">): {
-  readonly keepers: ReadonlyMap<Desired, Item>;
+export function matchItems<D extends Pick<Desired, "name" | "slot" | "origin">>(plan: {
+  readonly desired: readonly D[];
+  readonly items: readonly Item[];
+}): {
+  readonly keepers: ReadonlyMap<D, Item>;
   readonly surplus: readonly Item[];
   readonly unwanted: readonly Item[];
 } {
   const ours = plan.items.filter((item) => item.standing.owner === "us").sort((a, b) => compareText(a.name, b.name));
   const bySlot = itemsBySlot(ours);
-  const keepers = new Map<Desired, Item>();
+  const keepers = new Map<D, Item>();
   const used = new Set<Item>();
   const surplus: Item[] = [];
   for (const desired of plan.desired) {

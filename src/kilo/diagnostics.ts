@@ -357,6 +357,12 @@ export const kiloCatalogue = {
     why: "A range can be routed to one Peer only, and that Peer is being kept for a reason.",
     fix: (v) => `clear the reason; to give the range up by hand: kubectl delete peer ${v.peer}`,
   }),
+  PeerKeyContested: entry<{ peer: string; other: string }>({
+    severity: "warning",
+    what: (v) => `Peer "${v.peer}" has the same public key as Peer "${v.other}" of somebody else and is left as it is`,
+    why: "Kilo forgets a key when any Peer that holds it goes: to change or delete ours would cut the other one off for up to 5 minutes.",
+    fix: (v) => `delete the one that is not needed: kubectl delete peer ${v.other}, or ${v.peer}`,
+  }),
   PeerHeldBack: entry<{ node: string; peer: string; reason: string }>({
     severity: "warning",
     what: (v) =>

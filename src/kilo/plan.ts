@@ -244,8 +244,7 @@ function planView(view: ClusterView<KiloFacts>, context: Context): ViewPlan {
     });
   const found = facts === undefined ? [] : takeInventory(view, facts, context, diagnostics);
   const first = wishFor(found);
-  const items = first.contested.size === 0 ? found : found.map((item) => holdContested(item, first.contested));
-  const draft: TargetPlan = { target: view.id, gap: gapOf(view), desired: first.desired, items };
+  const draft: TargetPlan = { target: view.id, gap: gapOf(view), desired: first.desired, items: found };
   const guarded = applyPolicy(draft, options.policy, {
     groupOf: ({ labels }) => `${labels[meshLabel]}/${labels[sourceClusterLabel]}`,
     doubted,
@@ -282,23 +281,13 @@ function offersTo(view: ClusterView<KiloFacts>, { meshPlans, records, refusals }
   });
 }
 
-function holdContested(item: Item, contested: ReadonlySet<string>): Item {
-  if (item.standing.owner !== "us" || !contested.has(item.slot)) return item;
-  const ifUnwanted: IfUnwanted = {
-    do: "hold",
-    reason: "KeyContested",
-    detail: "a Peer of somebody else holds the same key",
-  };
-  return { ...item, standing: { ...item.standing, ifUnwanted } };
-}
-
 /** Every Peer on a target with its standing; what cannot be told or read is reported and left alone. */
 function takeInventory(
   view: ClusterView<KiloFacts>,
   facts: KiloFacts,
   context: Context,
   diagnostics: Diagnostic[],
-): Item[] {
+): readonly Item[] {
   const fate = fateContext(view, context);
   for (const { kind, name, detail } of facts.unreadable) {
     if (kind === "Node") continue; // reported by each mesh that has the node
@@ -329,7 +318,32 @@ function takeInventory(
     }
     return itemOf(peer, { owner: "other", who: own.who });
   });
-  return [...known, ...unreadable.map(unreadableItem)];
+  return holdContested([...known, ...unreadable.map(unreadableItem)], view, diagnostics);
+}
+
+/**
+ * Kilo forgets a key when any Peer that holds it is deleted or gets another one. So a Peer of ours that shares its key
+ * with somebody else's is left as it is, wanted or not: to remove it would cut the other one off.
+ */
+function holdContested(
+  items: readonly Item[],
+  view: ClusterView<KiloFacts>,
+  diagnostics: Diagnostic[],
+): readonly Item[] {
+  const foreign = new Map(items.flatMap((item) => (item.standing.owner === "other" ? [[item.slot, item.name]] : [])));
+  if (foreign.size === 0) return items;
+  return items.map((item) => {
+    const other = foreign.get(item.slot);
+    if (item.standing.owner !== "us" || other === undefined) return item;
+    const where = at(item.intent, view.name, "Peer", item.name);
+    diagnostics.push(diagnose("PeerKeyContested", where, { peer: item.name, other }));
+    const ifUnwanted: IfUnwanted = {
+      do: "hold",
+      reason: "KeyContested",
+      detail: `Peer ${other} of somebody else has the same key`,
+    };
+    return { ...item, origin: undefined, standing: { ...item.standing, ifUnwanted } };
+  });
 }
 
 /** A Peer of which we know at most the name and the key: nobody's, and neither can be used. */

@@ -25,10 +25,9 @@ export type Bid = Offer & { readonly candidate: Candidate };
 /** A slot and who fills it: the owner, and the same node as further meshes offer it. */
 export type Proposal = { readonly owner: Bid; readonly also: readonly Bid[] };
 
-/** What can be filled on a target, what is in the way, and whose Peers must be left as they are because of it. */
+/** What can be filled on a target, and what is in the way. */
 export type Slots = {
   readonly proposals: readonly Proposal[];
-  readonly contested: ReadonlySet<string>;
   readonly diagnostics: readonly Diagnostic[];
 };
 
@@ -48,7 +47,6 @@ export function fillSlots(
   nodeKeys: ReadonlyMap<string, string>,
 ): Slots {
   const diagnostics: Diagnostic[] = [];
-  const contested = new Set<string>();
   const filled = new Map<PublicKey, { owner: Bid; also: Bid[] }>();
   for (const offer of [...offers].sort(byPrecedence)) {
     const { source } = offer;
@@ -73,7 +71,6 @@ export function fillSlots(
     const held = heldForAnother(itemsBySlot.get(key), owner);
     if (ownNode !== undefined) diagnostics.push(keyConflict(owner, `node ${ownNode} of the receiving cluster`));
     else if (foreign?.standing.owner === "other") {
-      contested.add(key);
       const values = { node: owner.candidate.node.name, peer: foreign.name, who: foreign.standing.who };
       const { mesh, name } = owner.source;
       diagnostics.push(aboutNode({ mesh: mesh.id, cluster: name }, values.node, "ForeignKeyConflict", values));
@@ -83,7 +80,7 @@ export function fillSlots(
       diagnostics.push(aboutNode({ mesh: mesh.id, cluster: name }, values.node, "PeerHeldBack", values));
     } else proposals.push(proposal);
   }
-  return { proposals, contested, diagnostics };
+  return { proposals, diagnostics };
 }
 
 const isEstablished = (items: readonly Item[] | undefined, { source }: Bid): boolean =>

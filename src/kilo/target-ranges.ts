@@ -13,6 +13,7 @@ import {
   networkAddress,
 } from "../core/net/cidr.ts";
 import { keepDisjoint } from "../core/net/disjoint.ts";
+import { matchItems } from "../core/diff.ts";
 import type { Item } from "../core/plan.ts";
 import { type ClusterId, compareText } from "../core/world.ts";
 import { carriesAny, chooseAnchor } from "./anchor.ts";
@@ -71,15 +72,20 @@ export function assignRanges(
   return ranges;
 }
 
-/** Ranges of Peers that stay whatever we plan: foreign ones, and ours that are held and that nothing desires. */
-function immovableRanges(proposals: readonly Proposal[], input: TargetInput): CidrIndex<Item> | undefined {
+/** Ranges of Peers that stay whatever we plan: foreign ones, and ours that are held and that no proposal updates. */
+function immovableRanges(proposals: readonly Proposal[], { items }: TargetInput): CidrIndex<Item> | undefined {
   const stays = ({ standing }: Item): boolean => standing.owner === "other" || standing.ifUnwanted.do === "hold";
-  if (!input.items.some(stays)) return undefined;
-  const wanted = new Set<string>(proposals.map((proposal) => proposal.owner.candidate.key));
-  const origins = new Set(proposals.map((proposal) => proposal.owner.candidate.origin));
-  const isWanted = ({ slot, origin }: Item): boolean =>
-    wanted.has(slot) || (origin !== undefined && origins.has(origin));
-  const held = input.items.filter((item) => stays(item) && (item.standing.owner === "other" || !isWanted(item)));
+  if (!items.some(stays)) return undefined;
+  const { keepers } = matchItems({
+    desired: proposals.map(({ owner: { candidate } }) => ({
+      name: candidate.name,
+      slot: candidate.key,
+      origin: candidate.origin,
+    })),
+    items,
+  });
+  const updated = new Set(keepers.values());
+  const held = items.filter((item) => stays(item) && !updated.has(item));
   if (held.length === 0) return undefined;
   return new CidrIndex(held.flatMap((item) => item.claims.map((cidr) => [cidr, item] as const)));
 }

@@ -32,8 +32,6 @@ export type DesiredPeer = Desired & { readonly note: PeerNote };
 /** What is wanted on a target, with what the people of the meshes should know. */
 export type TargetWish = {
   readonly desired: readonly DesiredPeer[];
-  /** Slots that a foreign Peer holds too: ours there, if any, stays as it is. */
-  readonly contested: ReadonlySet<string>;
   readonly diagnostics: readonly Diagnostic[];
 };
 
@@ -106,7 +104,7 @@ export function planTarget(input: TargetInput): TargetWish {
     const where = at(undefined, input.name, "Cluster", input.name);
     diagnostics.push(diagnose("TargetBudget", where, { ranges: total, warn: input.limits.rangesWarn }));
   }
-  return { desired, contested: slots.contested, diagnostics };
+  return { desired, diagnostics };
 }
 
 const nodeKeys = (facts: KiloFacts | undefined): Map<string, string> =>
