@@ -19,14 +19,15 @@ export async function loadWorld(
   for (const path of paths) {
     const text = await readText(path, readStdin);
     if (!text.ok) return text;
-    const parsed = parseWorlds(path === "-" ? "(standard input)" : path, text.value);
+    const parsed = parseWorlds(path === "-" ? "(standard input)" : path, text.value, paths.length === 1);
     if (!parsed.ok) return parsed;
     worlds.push(...parsed.value);
   }
+  const files = paths.map((path) => (path === "-" ? "(standard input)" : path)).join(", ");
   const merged = mergeWorlds(worlds);
   const problems = worldProblems(merged);
   if (problems.length === 0) return ok(merged);
-  const lines = problems.slice(0, problemsShown).map(({ path, message }) => `${paths.join(", ")}: ${path}: ${message}`);
+  const lines = problems.slice(0, problemsShown).map(({ path, message }) => `${files}: ${path}: ${message}`);
   return err({ exitCode: 2, what: "the world contradicts itself", why: lines, fix: worldHelp });
 }
 
@@ -47,7 +48,7 @@ async function readText(path: string, readStdin: () => Promise<string>): Promise
   }
 }
 
-function parseWorlds(file: string, text: string): Result<readonly World[], CliError> {
+function parseWorlds(file: string, text: string, alone: boolean): Result<readonly World[], CliError> {
   const lines = new LineCounter();
   const documents = parseAllDocuments(text, { lineCounter: lines, strict: true, prettyErrors: false });
   const worlds: World[] = [];
@@ -62,8 +63,15 @@ function parseWorlds(file: string, text: string): Result<readonly World[], CliEr
     if (!value.ok) problems.push(`${file}:1: ${value.error}`);
     else if (value.value !== null && value.value !== undefined && fieldsOf(value.value)["kind"] !== "Expected") {
       const parsed = worldSchema.safeParse(value.value);
-      if (parsed.success) worlds.push(parsed.data);
-      else {
+      if (parsed.success) {
+        worlds.push(parsed.data);
+        // With several documents only all of them together make sense, and then no one line is at fault.
+        if (alone && (documents.length === 1 || isScenario(documents))) {
+          for (const { path, message } of worldProblems(parsed.data)) {
+            problems.push(`${file}:${lineOf(document, pathOf(path), lines)}: ${path}: ${message}`);
+          }
+        }
+      } else {
         const found = parsed.error.issues.map(({ path, message }) => {
           const where = path.map(String).join(".") || "document";
           return `${file}:${lineOf(document, path, lines)}: ${where}: ${message}`;
@@ -80,6 +88,16 @@ function parseWorlds(file: string, text: string): Result<readonly World[], CliEr
   const why = [...problems.slice(0, problemsShown), ...more];
   return err({ exitCode: 2, what: "the world file cannot be read", why, fix: worldHelp });
 }
+
+const isScenario = (documents: readonly Document.Parsed[]): boolean =>
+  documents.length === 2 && documents[1]?.get("kind") === "Expected";
+
+/** `clusters[0].name` → ["clusters", 0, "name"] */
+const pathOf = (path: string): (string | number)[] =>
+  path
+    .split(/[.[\]]+/)
+    .filter((part) => part !== "")
+    .map((part) => (/^\d+$/.test(part) ? Number(part) : part));
 
 function toValue(document: Document.Parsed): Result<unknown, string> {
   try {

@@ -16,6 +16,8 @@ export type TargetDiff = {
   readonly operations: readonly Operation[];
   readonly holds: readonly Hold[];
   readonly unchanged: number;
+  /** What nothing desires and is kept all the same. */
+  readonly kept: readonly Item[];
   readonly names: ReadonlyMap<Desired, string>;
 };
 
@@ -26,7 +28,10 @@ const ownLabelPrefix = "causeway.dev/";
 export function diff(plan: TargetPlan): TargetDiff {
   const { keepers, surplus, unwanted } = matchItems(plan);
   const names = nameDesired(plan, keepers);
-  if (plan.gap !== undefined) return { operations: [], holds: holdEverything(plan, plan.gap), unchanged: 0, names };
+  const kept = [...surplus, ...unwanted].filter((item) => !isDeletable(item));
+  if (plan.gap !== undefined) {
+    return { operations: [], holds: holdEverything(plan, plan.gap), unchanged: 0, kept, names };
+  }
   const holds = collectHolds(plan);
 
   const vacated = surplus.filter(isDeletable);
@@ -45,7 +50,8 @@ export function diff(plan: TargetPlan): TargetDiff {
   writes.sort((a, b) => compareText(a.operation.name, b.operation.name));
   const vacate = vacated.map((item) => deleteStep(plan.target, item, "SurplusHolder"));
   const retire = unwanted.filter(isDeletable).map((item) => deleteStep(plan.target, item, deleteReason(item)));
-  return { operations: orderByClaims([...vacate, ...writes, ...touches, ...retire]), holds, unchanged, names };
+  const operations = orderByClaims([...vacate, ...writes, ...touches, ...retire]);
+  return { operations, holds, unchanged, kept, names };
 }
 
 /** The object that fills each desired slot today: the one a diff would keep and update. */

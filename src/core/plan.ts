@@ -69,7 +69,7 @@ export type TargetPlan = {
   readonly items: readonly Item[];
 };
 
-/** Objects that are left alone, and why. */
+/** Objects that must not be deleted, and why; those that are still desired may be updated. */
 export type Hold = {
   readonly target: ClusterId;
   readonly reason: string;

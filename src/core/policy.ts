@@ -19,6 +19,8 @@ export const defaultPolicy: Policy = { upsertOnly: false, massDelete: { countMin
 export type Doubt = {
   readonly groupOf: (item: Item) => string;
   readonly doubted: ReadonlySet<string>;
+  /** Whether a grace period for this object is running already: what was held stays held until it ends. */
+  readonly running: (item: Item) => boolean;
   /** Whether the doubt about this object has lasted longer than the grace period. */
   readonly expired: (item: Item) => boolean;
 };
@@ -26,7 +28,10 @@ export type Doubt = {
 /** Turns the deletes that policy forbids or doubts into holds, with the reason on each. */
 export function applyPolicy(plan: TargetPlan, policy: Policy, doubt: Doubt): TargetPlan {
   if (policy.upsertOnly) {
-    return mapDeletes(plan, () => ({ reason: "UpsertOnly", detail: "the policy allows no deletes" }));
+    const { surplus, unwanted } = matchItems(plan);
+    const leaving = new Set([...surplus, ...unwanted]);
+    const hold = { reason: "UpsertOnly", detail: "the policy allows no deletes" };
+    return mapDeletes(plan, (item) => (leaving.has(item) ? hold : undefined));
   }
   const isDoubted = ({ standing }: Item): boolean =>
     standing.owner === "us" && standing.ifUnwanted.do === "delete" && doubt.doubted.has(standing.ifUnwanted.reason);
@@ -46,9 +51,11 @@ export function applyPolicy(plan: TargetPlan, policy: Policy, doubt: Doubt): Tar
   const held = new Map<Item, string>();
   for (const [group, items] of losing) {
     const size = sizes.get(group) ?? 0;
-    if (items.length < policy.massDelete.countMin || items.length < size * policy.massDelete.share) continue;
-    const detail = `${items.length} of ${size} objects of ${group} would go at once`;
-    for (const item of items) if (!doubt.expired(item)) held.set(item, detail);
+    const isMass = items.length >= policy.massDelete.countMin && items.length >= size * policy.massDelete.share;
+    const detail = isMass
+      ? `${items.length} of ${size} objects of ${group} would go at once`
+      : `many objects of ${group} were to go at once`;
+    for (const item of items) if ((isMass || doubt.running(item)) && !doubt.expired(item)) held.set(item, detail);
   }
   if (held.size === 0) return plan;
   return mapDeletes(plan, (item) => {

@@ -166,12 +166,20 @@ export const kiloCatalogue = {
     fix: (v, where) =>
       `if something else lives in ${v.range}, declare it as an entry of its own, or use podCIDRs, wireguardCIDR, serviceCIDR and additionalCIDRs: ${editMesh(where)}`,
   }),
-  RangeFragmented: entry<{ range: string; pieces: number; instead: string }>({
-    severity: "warning",
-    what: (v) => `cut around single addresses, ${v.range} would fall into ${v.pieces} pieces; ${v.instead}`,
-    why: "Kilo's cost grows with the square of the number of allowed IPs.",
+  RangeFragmented: entry<{ range: string; pieces: number; target: string }>({
+    severity: "error",
+    what: (v) =>
+      `${v.range} is not carried to ${v.target}: cut around the endpoints in use there it would fall into ${v.pieces} pieces`,
+    why: "A tunnel must not lead to its own endpoint, and Kilo's cost grows with the square of the number of allowed IPs.",
     fix: (_, where) =>
-      `declare the parts that are needed as ranges of their own, away from the nodes: ${editMesh(where)}`,
+      `declare the parts that are needed as ranges of their own, away from the endpoints: ${editMesh(where)}`,
+  }),
+  InternalIPsCrowded: entry<{ range: string; pieces: number }>({
+    severity: "warning",
+    what: (v) =>
+      `cut around the nodes' internal addresses, ${v.range} would fall into ${v.pieces} pieces; the anchor carries it whole instead`,
+    why: "Kilo's cost grows with the square of the number of allowed IPs. Host-network traffic of these nodes is not accepted elsewhere; everything else in the range works.",
+    fix: (_, where) => `declare the nodes' subnet as a range of its own, smaller than the rest: ${editMesh(where)}`,
   }),
   RangeNotAccepted: entry<{ source: string; ranges: string }>({
     severity: "info",
@@ -179,9 +187,9 @@ export const kiloCatalogue = {
     why: "A cluster receives only what it lists in acceptedNetworks.",
     fix: (_, where) => `add the ranges to acceptedNetworks of this cluster if they should come in: ${editMesh(where)}`,
   }),
-  EndpointInsideRange: entry<{ range: string; endpoint: string }>({
+  EndpointInsideRange: entry<{ range: string; endpoint: string; target: string }>({
     severity: "warning",
-    what: ({ range, endpoint }) => `${range} contains the tunnel endpoint ${endpoint}; that address is left out of it`,
+    what: (v) => `${v.range} contains the tunnel endpoint ${v.endpoint}; on ${v.target} that address is left out of it`,
     why: "A route to the endpoint through the tunnel would send the tunnel into itself, and every packet would be lost.",
     fix: (_, where) => `declare ranges that do not contain the nodes' endpoint addresses: ${editMesh(where)}`,
   }),
@@ -270,9 +278,10 @@ export const kiloCatalogue = {
     why: "It is there, so its Peers are kept, but nothing new can be planned for it.",
     fix: (_, where) => `look at the object: ${inspect(where)}`,
   }),
-  PublicKeyDuplicate: entry<{ key: string; winner: string; losers: string }>({
+  PublicKeyDuplicate: entry<{ key: string; winner: string; losers: readonly string[] }>({
     severity: "error",
-    what: (v) => `the public key of node ${v.winner} is also on ${v.losers}`,
+    what: (v) =>
+      `the public key of node ${v.winner} is also on ${v.losers.length === 1 ? "node" : `${v.losers.length} other nodes:`} ${listSome(v.losers)}`,
     why: "Kilo and WireGuard know a peer by its key: only one node per key can be reached. The one whose agent checked in last is used.",
     fix: () => "give every node its own key: delete /var/lib/kilo/key on the copies and restart Kilo's agent there",
   }),
@@ -309,6 +318,18 @@ export const kiloCatalogue = {
     why: "Tunnel packets to such an address would go into a tunnel again. What a cluster was granted counts more than what a node writes on itself.",
     fix: (v) => annotate(v.node, "clustermesh-endpoint", "ADDRESS:51820"),
   }),
+  AgentSilent: entry<{ node: string; minutes: number }>({
+    severity: "warning",
+    what: (v) => `Kilo's agent on node ${v.node} has not checked in for ${v.minutes} minutes`,
+    why: "Its tunnels usually still work, so nothing is removed; but nothing that changes will reach the node.",
+    fix: () => "check Kilo's agent on the node: kubectl -n kube-system get pods -l app.kubernetes.io/name=kilo -o wide",
+  }),
+  KiloEndpointOutdated: entry<{ node: string; endpoint: string; addresses: string }>({
+    severity: "warning",
+    what: (v) => `Kilo still announces ${v.endpoint} for node ${v.node}, whose addresses are ${v.addresses}`,
+    why: "Kilo writes its endpoint once and keeps it when the address changes; the other nodes of the cluster go on using it.",
+    fix: (v) => `kubectl annotate node ${v.node} kilo.squat.ai/endpoint- (Kilo writes it again within 30 s)`,
+  }),
   DiscoveredEndpointsUnreadable: entry<{ reason: string }>({
     severity: "info",
     what: ({ reason }) => `annotation "kilo.squat.ai/discovered-endpoints" cannot be read: ${reason}`,
@@ -344,10 +365,9 @@ export const kiloCatalogue = {
     why: "Two Peers with one key destroy each other's tunnel, and what is not ours is not touched.",
     fix: (v) => `if it is not needed: kubectl delete peer ${v.peer}`,
   }),
-  ForeignRangeConflict: entry<{ range: string; peer: string; who: string; held: string; kept: boolean }>({
+  ForeignRangeConflict: entry<{ range: string; peer: string; who: string; held: string; outcome: string }>({
     severity: "error",
-    what: (v) =>
-      `Peer "${v.peer}" of ${v.who} already holds ${v.held}; ${v.range} is ${v.kept ? "left where it is" : "not written"}`,
+    what: (v) => `Peer "${v.peer}" of ${v.who} already holds ${v.held}; ${v.range} is ${v.outcome}`,
     why: "A range can be routed to one Peer only, and what is not ours is not touched.",
     fix: (v) => `if it is not needed: kubectl delete peer ${v.peer}`,
   }),
@@ -376,6 +396,13 @@ export const kiloCatalogue = {
     why: "It may belong to a second controller that works on this cluster.",
     fix: (v) =>
       `if no other controller needs it: kubectl delete peer ${v.peer}, or let Causeway do it with --prune-legacy`,
+  }),
+  PeerOfAnother: entry<{ peer: string }>({
+    severity: "info",
+    what: (v) =>
+      `Peer "${v.peer}" was written by another Causeway, or before this one knew its own identity; it is left alone`,
+    why: "Its labels do not prove that it belongs to this control plane: the instance differs, or its mesh is not known here.",
+    fix: (v) => `if no other control plane needs it: kubectl delete peer ${v.peer}`,
   }),
   PeerIdentityDamaged: entry<{ peer: string; missing: string }>({
     severity: "warning",

@@ -4,7 +4,7 @@ import { causewayApiVersion } from "../api/world.ts";
 import type { Diagnostic } from "../core/diagnostic.ts";
 import { diff } from "../core/diff.ts";
 import { type Graph, graphOf } from "../core/graph.ts";
-import type { Change, Operation } from "../core/plan.ts";
+import type { Change, Item, Operation } from "../core/plan.ts";
 import type { Condition } from "../core/status.ts";
 import { compareText } from "../core/world.ts";
 import type { EndpointOrigin } from "./endpoint.ts";
@@ -40,7 +40,7 @@ export type OperationDocument = {
   readonly changes: readonly Change[];
 };
 
-/** Objects that are left alone. */
+/** Objects that must not be deleted; those that are still wanted may be updated. */
 export type HoldDocument = {
   readonly target: string;
   readonly reason: string;
@@ -77,6 +77,7 @@ export function planDocument(world: KiloWorld, plan: KiloPlan): PlanDocument {
   const operations: OperationDocument[] = [];
   const holds: HoldDocument[] = [];
   const pending = new Map<string, Operation[]>();
+  const kept = new Map<string, Item[]>();
   const targets = plan.targets
     .map((target) => ({ target, name: nameOf.get(target.target) ?? target.target }))
     .sort((a, b) => compareText(a.name, b.name));
@@ -89,12 +90,9 @@ export function planDocument(world: KiloWorld, plan: KiloPlan): PlanDocument {
     for (const operation of result.operations) {
       summary[operation.action] += 1;
       operations.push(operationDocument(name, operation));
-      for (const intent of operation.intents) {
-        const others = pending.get(intent);
-        if (others === undefined) pending.set(intent, [operation]);
-        else others.push(operation);
-      }
+      for (const intent of operation.intents) append(pending, intent, operation);
     }
+    for (const item of result.kept) append(kept, item.intent ?? "", item);
     holds.push(...result.holds.map(({ reason, detail, objects }) => ({ target: name, reason, detail, objects })));
   }
   const order = (peer: PeerDocument): string =>
@@ -117,11 +115,18 @@ export function planDocument(world: KiloWorld, plan: KiloPlan): PlanDocument {
         plan: mesh,
         diagnostics: plan.diagnostics,
         pending: pending.get(mesh.mesh.id) ?? [],
+        kept: kept.get(mesh.mesh.id) ?? [],
         reports: [],
       }),
     })),
     summary,
   };
+}
+
+function append<T>(lists: Map<string, T[]>, key: string, value: T): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [value]);
+  else list.push(value);
 }
 
 /** The fleet as a graph: which cluster is reached from which. */

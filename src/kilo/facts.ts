@@ -38,6 +38,10 @@ export type NodeFacts = {
   readonly location: string;
   /** Kilo puts a node without an internal IP into a location of its own. */
   readonly hasInternalIp: boolean;
+  /** Carries the annotation that makes Kilo prefer it as leader of its location. */
+  readonly prefersToLead: boolean;
+  /** What Kilo found as its own endpoint; it stays as it was even when the node's addresses change. */
+  readonly kiloEndpoint: Parsed<Endpoint> | undefined;
   readonly keepaliveSeconds: number | undefined;
   readonly discovered: Parsed<ReadonlyMap<PublicKey, Endpoint>> | undefined;
   readonly ready: boolean | undefined;
@@ -116,6 +120,8 @@ export function readNode(raw: unknown): Result<NodeFacts, Unreadable> {
     granularity: text(nodeAnnotations.granularity),
     location: text(nodeAnnotations.location) ?? labels["topology.kubernetes.io/region"] ?? "",
     hasInternalIp: hasInternalIp(annotations, internalIps.length > 0),
+    prefersToLead: Object.hasOwn(annotations, nodeAnnotations.leader),
+    kiloEndpoint: maybeParsed(text(nodeAnnotations.endpoint), parseEndpoint),
     keepaliveSeconds: wholeNumber(text(nodeAnnotations.persistentKeepalive)),
     discovered: readDiscovered(annotations[nodeAnnotations.discoveredEndpoints]),
     ready: readiness(status?.conditions ?? []),

@@ -41,8 +41,11 @@ export function granularityOf(
   return { mode, diagnostics: [] };
 }
 
-/** Groups nodes by location as Kilo does and finds each leader; of two, the one whose agent checked in last. */
-export function segmentsOf(nodes: readonly NodeFacts[]): readonly Segment[] {
+/**
+ * Groups nodes by location as Kilo does and finds each leader. Of two that look like leaders, one that was it before
+ * stays while its agent is alive; else the one with the leader annotation, else the one that checked in last.
+ */
+export function segmentsOf(nodes: readonly NodeFacts[], wasLeader: (node: NodeFacts) => boolean): readonly Segment[] {
   const groups = new Map<string, NodeFacts[]>();
   for (const node of nodes) {
     const key = node.hasInternalIp ? `location:${node.location}` : `node:${node.name}`;
@@ -51,10 +54,17 @@ export function segmentsOf(nodes: readonly NodeFacts[]): readonly Segment[] {
     else group.push(node);
   }
   return [...groups.values()].map((members) => {
-    const [leader] = members.filter((node) => node.wireguardIp !== undefined).sort(byFreshness);
+    const leaders = members.filter((node) => node.wireguardIp !== undefined);
+    const latest = leaders.reduce((most, node) => Math.max(most, node.lastSeen ?? -1), -1);
+    const isAlive = (node: NodeFacts): boolean => latest - (node.lastSeen ?? -1) <= agentReadySeconds;
+    const rank = (node: NodeFacts): number => (!isAlive(node) ? 3 : wasLeader(node) ? 0 : node.prefersToLead ? 1 : 2);
+    const [leader] = leaders.length > 1 ? leaders.sort((a, b) => rank(a) - rank(b) || byFreshness(a, b)) : leaders;
     return { location: members[0]?.location ?? "", leader, members };
   });
 }
+
+/** Kilo takes an agent for dead when its last check-in is older than this. */
+export const agentReadySeconds = 60;
 
 /** Orders nodes by their agent's last check-in, the latest first, then by name. */
 export function byFreshness(a: NodeFacts, b: NodeFacts): number {

@@ -5,7 +5,7 @@ import { type LabelSelector, normaliseSelector } from "../api/selector.ts";
 import { fieldsOf, textOf } from "../core/json.ts";
 import { type Cidr, parseCidr } from "../core/net/cidr.ts";
 import { err, ok, type Result } from "../core/result.ts";
-import { type ClusterId, clusterIdOf, LOCAL } from "../core/world.ts";
+import { type ClusterId, clusterIdOf, LOCAL, type Observed } from "../core/world.ts";
 import { type Unreadable, unreadable } from "./facts.ts";
 
 /** What a spec gives a cluster. With flat entries every list is the same one. */
@@ -82,7 +82,8 @@ export function readMesh(raw: unknown): Result<MeshIntent, Unreadable> {
   const parsed = clusterMeshSchema.safeParse(raw);
   if (!parsed.success) {
     const { detail } = unreadable("ClusterMesh", raw, parsed.error.issues);
-    const nothing = { suspended: false, entries: [], topology: { type: "Full" } as const, badCidrs: [] };
+    const suspended = fieldsOf(fieldsOf(raw)["spec"])["suspend"] === true;
+    const nothing = { suspended, entries: [], topology: { type: "Full" } as const, badCidrs: [] };
     return ok({ ...identity, ...nothing, invalid: detail });
   }
   const { spec } = parsed.data;
@@ -97,6 +98,12 @@ export function readMesh(raw: unknown): Result<MeshIntent, Unreadable> {
     invalid: undefined,
     badCidrs,
   });
+}
+
+/** What is known of a cluster that no access leads to. */
+export function unseen({ secret }: Entry): Observed<never> {
+  const detail = secret === undefined ? "the entry has no kubeconfigSecretRef" : `Secret ${secret} is missing`;
+  return { state: "absent", because: { kind: "missing", detail } };
 }
 
 /** The ordered pairs of entries that a mesh joins, each as source and target. */

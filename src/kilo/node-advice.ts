@@ -4,14 +4,22 @@ import type { Diagnostic } from "../core/diagnostic.ts";
 import { isIPv4 } from "../core/net/address.ts";
 import type { Entry } from "./intent.ts";
 import { aboutNode, type Place } from "./node-checks.ts";
-import type { Candidate } from "./source.ts";
+import type { Candidate, SourceInput } from "./source.ts";
 
 const keepaliveDefault = 25;
 
 /** Findings about a node that is planned: keepalive, packet sizes, names that do not resolve, unreadable annotations. */
-export function nodeAdvice(candidate: Candidate, entry: Entry, place: Place): Diagnostic[] {
+export function nodeAdvice(
+  candidate: Candidate,
+  { entry, nowSeconds }: Pick<SourceInput, "entry" | "nowSeconds">,
+  place: Place,
+): Diagnostic[] {
   const { node } = candidate;
-  const advice = [...keepaliveAdvice(candidate, entry, place), ...mtuAdvice(candidate, place)];
+  const advice = [
+    ...keepaliveAdvice(candidate, entry, place),
+    ...mtuAdvice(candidate, place),
+    ...agentAdvice(candidate, nowSeconds, place),
+  ];
   if (node.discovered !== undefined && !node.discovered.result.ok) {
     const { error: reason } = node.discovered.result;
     advice.push(aboutNode(place, node.name, "DiscoveredEndpointsUnreadable", { reason }));
@@ -50,4 +58,25 @@ function mtuAdvice({ node, chain }: Candidate, place: Place): Diagnostic[] {
     );
   }
   return [];
+}
+
+/** Longer than a node may be silent while a DaemonSet rolls out. */
+const silentSeconds = 300;
+
+function agentAdvice({ node }: Candidate, nowSeconds: number, place: Place): Diagnostic[] {
+  const advice: Diagnostic[] = [];
+  const silentFor = node.lastSeen === undefined || nowSeconds === 0 ? 0 : nowSeconds - node.lastSeen;
+  if (silentFor > silentSeconds) {
+    advice.push(aboutNode(place, node.name, "AgentSilent", { node: node.name, minutes: Math.floor(silentFor / 60) }));
+  }
+  const { kiloEndpoint, explicitEndpoint, internalIps, externalIps } = node;
+  const addresses = [...internalIps, ...externalIps];
+  if (kiloEndpoint?.result.ok && explicitEndpoint?.from !== "force-endpoint" && addresses.length > 0) {
+    const { host } = kiloEndpoint.result.value;
+    if ("ip" in host && !addresses.includes(host.ip)) {
+      const values = { node: node.name, endpoint: kiloEndpoint.text, addresses: addresses.join(", ") };
+      advice.push(aboutNode(place, node.name, "KiloEndpointOutdated", values));
+    }
+  }
+  return advice;
 }

@@ -9,6 +9,7 @@
 //   target not in the spec, and a member was never seen  hold   TargetUnclear (it may be this very cluster)
 //   source absent · stale · partly unreadable · refused  hold   SourceAbsent · SourceStale · SourceIncomplete · PairRefused
 //   node not selected · gone · key or range violated     delete NodeNotSelected · NodeGone · NodeInvalid
+//   node fine, but not with this Peer                    delete KeyReplaced · NotLeader · NothingOffered
 //   node cannot be read                                  hold   NodeUnreadable
 //   node invalid otherwise · no nodes at all             hold for the grace period, then delete
 
@@ -78,10 +79,14 @@ export function ownershipOf({ labels }: PeerFacts, estate: Estate, isMember: (me
   });
   if (only === undefined) return legacy("no mesh here declares it", true);
   if (claimants.length > 1) return legacy(`${claimants.length} meshes here declare it`, false);
-  // Such a Peer on a cluster that is no member of that mesh may be a second controller's, with a mesh of the same name.
-  if (!isMember(only)) return legacy(`this cluster is no member of mesh ${only.id}`, true);
+  // On a cluster that is no member of that mesh it may be a second controller's, with a mesh of the same name.
+  if (only.invalid === undefined && !isMember(only))
+    return legacy(`this cluster is no member of mesh ${only.id}`, true);
   return { owner: "us", mesh: only, adopted: true, missing: [] };
 }
+
+/** Who owns a Peer that carries our labels but not our identity. */
+export const anotherCauseway = "another Causeway";
 
 function ownOrAnothers(labels: Readonly<Record<string, string>>, estate: Estate): Ownership {
   const instance = labels[peerLabels.instance];
@@ -89,8 +94,10 @@ function ownOrAnothers(labels: Readonly<Record<string, string>>, estate: Estate)
   const identity = [peerLabels.meshNamespace, meshLabel, sourceClusterLabel];
   const missing = identity.filter((key) => labels[key] === undefined);
   const mesh = estate.byIdentity.get(`${labels[peerLabels.meshNamespace]}|${labels[meshLabel]}`);
-  const another = { owner: "other", who: "another Causeway", unclaimedLegacy: undefined } as const;
-  if (instance !== wanted && instance !== undefined) return another;
+  const another = { owner: "other", who: anotherCauseway, unclaimedLegacy: undefined } as const;
+  // When our own identity is not known, the mesh's UID proves as much.
+  const sameMesh = mesh?.uid !== undefined && labels[peerLabels.meshUid] === labelValue(mesh.uid);
+  if (instance !== wanted && instance !== undefined && !(wanted === undefined && sameMesh)) return another;
   // Without an instance label a Peer could be another control plane's; only a mesh of ours proves that it is not.
   if (instance !== wanted && mesh === undefined) return another;
   return { owner: "us", mesh, adopted: false, missing };
@@ -170,7 +177,7 @@ function decide(
   }
   if (plan.unselected.has(node)) return remove("NodeNotSelected");
   const fault = plan.faults.get(node);
-  if (fault === undefined) return remove("NodeReplaced");
+  if (fault === undefined) return remove(reasonOfUsable(peer, plan, node));
   const detail = `node ${node} of ${source.name}`;
   switch (fault.consequence) {
     case "keep":
@@ -180,6 +187,13 @@ function decide(
     case "drop":
       return remove("NodeInvalid");
   }
+}
+
+/** Why the Peer of a usable node is not wanted: it has another key now, is no leader, or nothing of it may be written. */
+function reasonOfUsable(peer: PeerFacts, { candidates }: SourcePlan, node: string): string {
+  const candidate = candidates.find((each) => each.node.name === node);
+  if (candidate === undefined) return "NotLeader";
+  return candidate.key === peer.key ? "NothingOffered" : "KeyReplaced";
 }
 
 /** The node a Peer stands for: by its label, else by its key, else by the name it got when it was made. */

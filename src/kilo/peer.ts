@@ -23,6 +23,10 @@ export const peerLabels = {
   endpointFrom: "causeway.dev/endpoint-from",
 } as const;
 
+/** Whether a label of a Peer is one that we write. */
+export const isPeerLabel = (key: string): boolean =>
+  key === managedByLabel || key === meshLabel || key === sourceClusterLabel || key.startsWith("causeway.dev/");
+
 /** The field of a Peer that lists its ranges. */
 export const allowedIpsPath = "spec.allowedIPs";
 

@@ -1,7 +1,8 @@
 import type { Diagnostic } from "../core/diagnostic.ts";
 import { listSome } from "../core/diagnostic.ts";
-import type { Operation } from "../core/plan.ts";
+import type { Item, Operation } from "../core/plan.ts";
 import type { ApplyReport, Condition } from "../core/status.ts";
+import { compareText } from "../core/world.ts";
 import type { MeshPlan } from "./plan.ts";
 
 /** What a mesh's status says of one of its clusters. */
@@ -24,6 +25,8 @@ export type StatusInput = {
   readonly plan: MeshPlan;
   readonly diagnostics: readonly Diagnostic[];
   readonly pending: readonly Operation[];
+  /** Peers of the mesh that nothing desires and that are kept all the same. */
+  readonly kept: readonly Item[];
   readonly reports: readonly ApplyReport[];
 };
 
@@ -66,7 +69,7 @@ function overlapCondition({ state }: MeshPlan, own: readonly Diagnostic[]): Cond
   return { type, status: "False", reason: "NoOverlap", message: "all CIDRs are disjoint" };
 }
 
-function readyCondition({ plan, pending, reports }: StatusInput, own: readonly Diagnostic[]): Condition {
+function readyCondition({ plan, pending, kept, reports }: StatusInput, own: readonly Diagnostic[]): Condition {
   const type = "Ready";
   const no = (reason: string, message: string): Condition => ({ type, status: "False", reason, message });
   const unknown = (reason: string, message: string): Condition => ({ type, status: "Unknown", reason, message });
@@ -103,8 +106,18 @@ function readyCondition({ plan, pending, reports }: StatusInput, own: readonly D
   if (empty.length > 0) return no("NoValidNodes", `no usable node in ${listSome(empty)}`);
   const hole = own.find((diagnostic) => unjoined.has(diagnostic.code));
   if (hole !== undefined) return no(hole.code, hole.message);
-  if (pending.length > 0) return no("Pending", `${pending.length} writes are to be done`);
+  if (pending.length > 0)
+    return no("Pending", `${pending.length === 1 ? "1 write is" : `${pending.length} writes are`} to be done`);
   const stale = inState("stale");
   if (stale.length > 0) return unknown("ClusterStale", `known only from before: ${listSome(stale)}`);
-  return { type, status: "True", reason: "Reconciled", message: "all clusters reconciled successfully" };
+  const message = `all clusters reconciled successfully${keptText(kept)}`;
+  return { type, status: "True", reason: "Reconciled", message };
+}
+
+function keptText(kept: readonly Item[]): string {
+  if (kept.length === 0) return "";
+  const reasons = new Set(
+    kept.flatMap(({ standing }) => (standing.owner === "us" ? [standing.ifUnwanted.reason] : [])),
+  );
+  return `; ${kept.length === 1 ? "1 Peer is" : `${kept.length} Peers are`} kept for now: ${[...reasons].sort(compareText).join(", ")}`;
 }

@@ -19,14 +19,20 @@ import { type ClusterId, compareText } from "../core/world.ts";
 import { carriesAny, chooseAnchor } from "./anchor.ts";
 import { at, diagnose } from "./diagnostics.ts";
 import { aboutNode } from "./node-checks.ts";
-import { peerLabels } from "./peer.ts";
 import type { Bid, Proposal } from "./slots.ts";
-import { cutAround, piecesMax, type SourcePlan } from "./source.ts";
+import { cutAround, piecesMax } from "./cluster-ranges.ts";
+import type { SourcePlan } from "./source.ts";
 import type { TargetInput } from "./target.ts";
 import { type Endpoints, type EndpointsInUse, endpointsInUse } from "./target-endpoints.ts";
 
 /** What one Peer carries on a target. */
 export type Carried = { readonly claims: readonly Cidr[]; readonly anchor: boolean; readonly anchorMoved: boolean };
+
+/** What every Peer carries, and what Peers that are held give up to a live node. */
+export type Assignment = {
+  readonly carried: ReadonlyMap<Proposal, Carried>;
+  readonly released: ReadonlyMap<Item, ReadonlySet<Cidr>>;
+};
 
 /** Gives every range on a target to one Peer, or to none. */
 export function assignRanges(
@@ -35,25 +41,24 @@ export function assignRanges(
   itemOf: (proposal: Proposal) => Item | undefined,
   input: TargetInput,
   diagnostics: Diagnostic[],
-): Map<Proposal, Carried> {
+): Assignment {
   const used = endpointsInUse(endpoints, input);
   const immovable = immovableRanges(proposals, input);
   const unaccepted = new Map<string, { bid: Bid; ranges: Set<Cidr> }>();
-  const ranges = new Map<Proposal, Carried>();
+  const released = new Map<Item, Set<Cidr>>();
+  const carried = new Map<Proposal, Carried>();
   for (const group of groupByCluster(proposals)) {
-    const wide = clusterWideOf(group, used, input, diagnostics);
-    const anchor = wide.size === 0 ? undefined : chooseAnchor(group, [...wide.keys()], itemOf);
-    const shared =
-      group.some((proposal) => proposal.also.length > 0) || new Set(group.map((p) => p.owner.source)).size > 1;
+    const declared = clusterWideOf(group);
+    const anchor = declared.size === 0 ? undefined : chooseAnchor(group, [...declared.keys()], itemOf);
+    const shared = group.some((each) => each.also.length > 0 || each.owner.source !== group[0]?.owner.source);
     const wants = group.map((proposal) => {
-      const bids = proposal.also.length === 0 ? [proposal.owner] : [proposal.owner, ...proposal.also];
+      const item = itemOf(proposal);
       const take = (bid: Bid, offered: readonly Cidr[]): readonly Cidr[] =>
-        accept(bid, undisputed(bid, offered, input.name, diagnostics), unaccepted);
-      const plain =
-        bids.length === 1
-          ? take(proposal.owner, ownRanges(proposal.owner, used))
-          : bids.flatMap((bid) => take(bid, ownRanges(bid, used)));
-      const extra = proposal === anchor ? [...wide].flatMap(([cidr, bid]) => take(bid, [cidr])) : [];
+        accept(bid, undisputed(bid, offered, item, input.name, diagnostics), unaccepted);
+      const plain = bidsOf(proposal).flatMap((bid) => take(bid, ownRanges(bid, used)));
+      const cut = (range: Cidr, bid: Bid): readonly Cidr[] =>
+        cutHere(range, bid, proposal, { used, immovable, item, input, diagnostics });
+      const extra = proposal === anchor ? [...declared].flatMap(([range, bid]) => take(bid, cut(range, bid))) : [];
       return { proposal, plain, extra };
     });
     const kept = shared ? shareAmongMeshes(wants) : undefined;
@@ -61,16 +66,22 @@ export function assignRanges(
       const wanted = kept?.get(proposal) ?? (extra.length === 0 ? plain : [...plain, ...extra]);
       const item = itemOf(proposal);
       const free =
-        immovable === undefined ? wanted : withoutHeld(proposal, wanted, item, immovable, extra, diagnostics);
-      const claims = proposal.owner.target.accepted === undefined && !shared ? free : aggregateDisjoint(free);
+        immovable === undefined
+          ? wanted
+          : withoutHeld(proposal, { wanted, extra, item, immovable, released, diagnostics });
+      // Around the anchor's own addresses a range is not cut; then they are in it already.
+      const disjoint = extra.length === 0 && proposal.owner.target.accepted === undefined && !shared;
+      const claims = disjoint ? free : aggregateDisjoint(free);
       const carriesExtra = extra.some((cidr) => claims.includes(cidr));
       const anchorMoved = carriesExtra && item !== undefined && !carriesAny(item, extra);
-      ranges.set(proposal, { claims, anchor: carriesExtra, anchorMoved });
+      carried.set(proposal, { claims, anchor: carriesExtra, anchorMoved });
     }
   }
   reportUnaccepted(unaccepted, input.name, diagnostics);
-  return ranges;
+  return { carried, released };
 }
+
+const bidsOf = ({ owner, also }: Proposal): readonly Bid[] => (also.length === 0 ? [owner] : [owner, ...also]);
 
 /** Ranges of Peers that stay whatever we plan: foreign ones, and ours that are held and that no proposal updates. */
 function immovableRanges(proposals: readonly Proposal[], { items }: TargetInput): CidrIndex<Item> | undefined {
@@ -102,40 +113,59 @@ function groupByCluster(proposals: readonly Proposal[]): readonly Proposal[][] {
   return [...groups.values()];
 }
 
-/** The cluster-wide ranges of a source as all meshes here offer them, cut around the endpoints in use on this target. */
-function clusterWideOf(
-  group: readonly Proposal[],
-  endpoints: EndpointsInUse,
-  input: TargetInput,
-  diagnostics: Diagnostic[],
-): Map<Cidr, Bid> {
-  const bids = new Map<SourcePlan, Bid>();
-  for (const { owner, also } of group) {
-    for (const bid of [owner, ...also]) if (!bids.has(bid.source)) bids.set(bid.source, bid);
-  }
-  const cuts = (from: SourcePlan, into: SourcePlan): boolean =>
-    from.cluster === into.cluster || input.ownSources.includes(from);
+/** The cluster-wide ranges of a source as all meshes here offer them. */
+function clusterWideOf(group: readonly Proposal[]): ReadonlyMap<Cidr, Bid> {
   const wide = new Map<Cidr, Bid>();
-  for (const [source, bid] of bids) {
-    const where = at(source.mesh.id, source.name, "Cluster", input.name);
-    for (const range of source.clusterWide) {
-      const chained = input.crossings.endpointsIn(source, range).filter((endpoint) => cuts(endpoint.source, source));
-      const others = endpoints.others.filter((address) => containsAddress(range, address));
-      const holes = [...chained.map(({ route }) => route), ...others.map((address) => hostRoute(address))];
-      const [first] = holes;
-      if (first !== undefined) {
-        diagnostics.push(diagnose("EndpointInsideRange", where, { range, endpoint: networkAddress(first) }));
-      }
-      const pieces = cutAround(range, holes);
-      if (pieces.length > piecesMax) {
-        const values = { range, pieces: pieces.length, instead: "it is not carried" };
-        diagnostics.push(diagnose("RangeFragmented", where, values));
-        continue;
-      }
-      for (const piece of pieces) if (!wide.has(piece)) wide.set(piece, bid);
+  const seen = new Set<SourcePlan>();
+  for (const proposal of group) {
+    for (const bid of bidsOf(proposal)) {
+      if (seen.has(bid.source)) continue;
+      seen.add(bid.source);
+      for (const range of bid.source.clusterWide) if (!wide.has(range)) wide.set(range, bid);
     }
   }
   return wide;
+}
+
+type Surroundings = {
+  readonly used: EndpointsInUse;
+  readonly immovable: CidrIndex<Item> | undefined;
+  readonly item: Item | undefined;
+  readonly input: TargetInput;
+  readonly diagnostics: Diagnostic[];
+};
+
+/** Cuts a cluster-wide range around what other Peers carry inside it, and around the endpoints in use here. */
+function cutHere(range: Cidr, { source }: Bid, anchor: Proposal, around: Surroundings): readonly Cidr[] {
+  const { used, immovable, item, input, diagnostics } = around;
+  const where = at(source.mesh.id, source.name, "Cluster", source.name);
+  const anchorNode = anchor.owner.candidate.node.name;
+  const internals = (source.internalsIn.get(range) ?? []).filter(({ node }) => node !== anchorNode);
+  const chained = input.crossings
+    .endpointsIn(source, range)
+    .filter((endpoint) => endpoint.source.cluster === source.cluster || input.ownSources.includes(endpoint.source));
+  const endpoints = [
+    ...chained.map(({ route }) => route),
+    ...used.others.filter((address) => containsAddress(range, address)).map((address) => hostRoute(address)),
+  ];
+  const [first] = endpoints;
+  if (first !== undefined) {
+    const values = { range, endpoint: networkAddress(first), target: input.name };
+    diagnostics.push(diagnose("EndpointInsideRange", where, values));
+  }
+  const held = item?.claims.includes(range) ? [] : (immovable?.overlapping(range) ?? []);
+  const inside = held.filter(({ cidr }) => cidr !== range && contains(range, cidr));
+  for (const { cidr, value } of inside) {
+    if (value.standing.owner !== "other") continue;
+    const values = { range, peer: value.name, who: value.standing.who, held: cidr, outcome: "written without it" };
+    const place = { mesh: source.mesh.id, cluster: source.name };
+    diagnostics.push(aboutNode(place, anchorNode, "ForeignRangeConflict", values));
+  }
+  const holes = [...internals.map(({ route }) => route), ...endpoints, ...inside.map(({ cidr }) => cidr)];
+  const pieces = cutAround(range, holes);
+  if (pieces.length <= piecesMax) return pieces;
+  diagnostics.push(diagnose("RangeFragmented", where, { range, pieces: pieces.length, target: input.name }));
+  return [];
 }
 
 /** A node's own ranges, without internal addresses that are endpoints here. */
@@ -145,18 +175,24 @@ function ownRanges({ source, candidate }: Bid, endpoints: EndpointsInUse): reado
   return internals.length === 0 ? candidate.overlay : [...candidate.overlay, ...internals];
 }
 
-/** The ranges without those that a node of the target claims for itself, rightly or not. */
-function undisputed(bid: Bid, ranges: readonly Cidr[], target: string, diagnostics: Diagnostic[]): readonly Cidr[] {
-  const { doubtful, source } = bid;
+/** The ranges without those that a node of the target claims for itself, rightly or not; what is carried already stays. */
+function undisputed(
+  { doubtful, source }: Bid,
+  ranges: readonly Cidr[],
+  item: Item | undefined,
+  target: string,
+  diagnostics: Diagnostic[],
+): readonly Cidr[] {
   if (doubtful === undefined) return ranges;
   return ranges.filter((range) => {
-    const hit = doubtful.firstOverlap(range);
+    // A doubtful claim that is wider than the range is nobody's pod range; to believe it would stop everything.
+    const hit = doubtful.overlapping(range).find(({ cidr }) => contains(range, cidr));
     if (hit === undefined) return true;
     const values = { range, source: source.entry.name, target, found: hit.value };
     diagnostics.push(
       diagnose("RangeContainsObserved", at(source.mesh.id, source.name, "Cluster", source.name), values),
     );
-    return false;
+    return item?.claims.includes(range) ?? false;
   });
 }
 
@@ -204,15 +240,22 @@ function shareAmongMeshes(wants: readonly Want[]): Map<Proposal, Cidr[]> {
   return shares;
 }
 
-/** Leaves out what an immovable Peer holds, unless our Peer carries it already: then nothing is moved by us. */
+/**
+ * Leaves out what an immovable Peer holds, unless our Peer carries it already: then nothing is moved by us. A held Peer of
+ * the same source gives up one thing: a WireGuard address that Kilo has meanwhile given to this node.
+ */
 function withoutHeld(
   proposal: Proposal,
-  wanted: readonly Cidr[],
-  item: Item | undefined,
-  immovable: CidrIndex<Item>,
-  extra: readonly Cidr[],
-  diagnostics: Diagnostic[],
+  claim: {
+    readonly wanted: readonly Cidr[];
+    readonly extra: readonly Cidr[];
+    readonly item: Item | undefined;
+    readonly immovable: CidrIndex<Item>;
+    readonly released: Map<Item, Set<Cidr>>;
+    readonly diagnostics: Diagnostic[];
+  },
 ): readonly Cidr[] {
+  const { wanted, extra, item, immovable, released, diagnostics } = claim;
   const { source, candidate } = proposal.owner;
   return wanted.filter((range) => {
     const hit = immovable.firstOverlap(range);
@@ -221,12 +264,36 @@ function withoutHeld(
     const kept = item?.claims.includes(range) ?? false;
     const place = { mesh: source.mesh.id, cluster: source.name };
     if (holder.standing.owner === "other") {
-      const values = { range, peer: holder.name, who: holder.standing.who, held, kept };
+      const outcome = kept ? "left where it is" : "not written";
+      const values = { range, peer: holder.name, who: holder.standing.who, held, outcome };
       diagnostics.push(aboutNode(place, candidate.node.name, "ForeignRangeConflict", values));
-    } else if (!(extra.includes(range) && holder.labels[peerLabels.source] === candidate.labels[peerLabels.source])) {
-      const values = { range, peer: holder.name, reason: holder.standing.ifUnwanted.reason };
-      diagnostics.push(aboutNode(place, candidate.node.name, "RangeHeldBack", values));
+      return kept;
     }
+    if (held === range && range === candidate.wireguard && givesUp(holder, proposal)) {
+      released.set(holder, (released.get(holder) ?? new Set<Cidr>()).add(range));
+      return true;
+    }
+    // The anchor of before is held and still carries the ranges of the cluster: nothing is missing.
+    if (extra.includes(range) && holder.party === source.cluster) return kept;
+    const values = { range, peer: holder.name, reason: holder.standing.ifUnwanted.reason };
+    diagnostics.push(aboutNode(place, candidate.node.name, "RangeHeldBack", values));
     return kept;
   });
 }
+
+const givesUp = ({ party, intent, claims, standing }: Item, { owner: { source } }: Proposal): boolean =>
+  party === source.cluster &&
+  intent === source.mesh.id &&
+  claims.length > 1 &&
+  standing.owner === "us" &&
+  graceReasons.has(standing.ifUnwanted.reason);
+
+/** Holds that wait for a node whose agent is restarting; the others leave a Peer exactly as it is. */
+const graceReasons: ReadonlySet<string> = new Set([
+  "NodeNoPodCIDR",
+  "NodeNoWireguardIP",
+  "WGIPInvalid",
+  "NodeNoPublicKey",
+  "NodeEndpointInvalid",
+  "LocationNoLeader",
+]);

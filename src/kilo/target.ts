@@ -9,7 +9,8 @@ import type { Crossings } from "./crossings.ts";
 import { at, diagnose } from "./diagnostics.ts";
 import type { EndpointOrigin } from "./endpoint.ts";
 import type { KiloFacts } from "./facts.ts";
-import { allowedIpsPath, peerFields, peerLabels, peerReasons } from "./peer.ts";
+import type { Cidr } from "../core/net/cidr.ts";
+import { allowedIpsPath, isPeerLabel, peerFields, peerLabels, peerReasons } from "./peer.ts";
 import { fillSlots, type Offer, type Proposal } from "./slots.ts";
 import type { SourcePlan } from "./source.ts";
 import { chooseEndpoints, discoveredLabel } from "./target-endpoints.ts";
@@ -63,7 +64,7 @@ export function planTarget(input: TargetInput): TargetWish {
     bySlot.get(candidate.key)?.find((item) => item.standing.owner === "us") ?? byOrigin.get(candidate.origin);
   const proposals = withinLimit(slots.proposals, itemOf, input, diagnostics);
   const endpoints = chooseEndpoints(proposals, itemOf, input, diagnostics);
-  const ranges = assignRanges(proposals, endpoints, itemOf, input, diagnostics);
+  const { carried: ranges, released } = assignRanges(proposals, endpoints, itemOf, input, diagnostics);
   const desired: DesiredPeer[] = [];
   let total = 0;
   for (const proposal of proposals) {
@@ -100,6 +101,7 @@ export function planTarget(input: TargetInput): TargetWish {
       },
     });
   }
+  for (const [item, addresses] of released) desired.push(trimmed(item, addresses, input));
   if (total > input.limits.rangesWarn) {
     const where = at(undefined, input.name, "Cluster", input.name);
     diagnostics.push(diagnose("TargetBudget", where, { ranges: total, warn: input.limits.rangesWarn }));
@@ -122,15 +124,41 @@ function withinLimit(
     const values = { peers: proposals.length, max: limits.peersMax };
     diagnostics.push(diagnose("TargetLimit", at(mesh, name, "Cluster", name), values));
   }
-  return [...proposals]
-    .map((proposal) => ({ proposal, rank: itemOf(proposal) === undefined ? 1 : 0 }))
-    .sort(
-      (a, b) => a.rank - b.rank || compareText(a.proposal.owner.candidate.origin, b.proposal.owner.candidate.origin),
-    )
-    .slice(0, limits.peersMax)
-    .map(({ proposal }) => proposal);
+  const existing = proposals.filter((proposal) => itemOf(proposal) !== undefined);
+  const fresh = proposals
+    .filter((proposal) => itemOf(proposal) === undefined)
+    .sort((a, b) => compareText(a.owner.candidate.origin, b.owner.candidate.origin));
+  return [...existing, ...fresh.slice(0, Math.max(0, limits.peersMax - existing.length))];
 }
 
 /** The mesh-wide keepalive, as the old operator computes it; with several meshes the largest. */
 const keepaliveOf = ({ owner, also }: Proposal): number =>
   also.reduce((most, bid) => Math.max(most, bid.source.keepaliveSeconds), owner.source.keepaliveSeconds);
+
+/** A Peer that is held, as it is but for the addresses that a live node has got. */
+function trimmed(item: Item, released: ReadonlySet<Cidr>, { offers }: TargetInput): DesiredPeer {
+  const claims = item.claims.filter((claim) => !released.has(claim));
+  const { "spec.endpoint": endpoint, "spec.persistentKeepalive": keepalive } = item.fields;
+  return {
+    kind: item.kind,
+    intents: item.intent === undefined ? [] : [item.intent],
+    name: item.name,
+    slot: item.slot,
+    origin: item.origin ?? item.name,
+    claims,
+    claimsPath: allowedIpsPath,
+    labels: Object.fromEntries(Object.entries(item.labels).filter(([key]) => isPeerLabel(key))),
+    fields: { ...item.fields, [allowedIpsPath]: claims },
+    because: "Held",
+    reasons: { [allowedIpsPath]: "AddressReassigned" },
+    note: {
+      mesh: item.intent ?? "",
+      source: offers.find(({ source }) => source.cluster === item.party)?.source.name ?? "",
+      node: item.labels[peerLabels.node] ?? "",
+      endpoint: typeof endpoint === "string" ? endpoint : null,
+      endpointFrom: endpoint === null ? "none" : "last-known",
+      keepaliveSeconds: typeof keepalive === "number" ? keepalive : 0,
+      anchor: false,
+    },
+  };
+}

@@ -36,7 +36,7 @@ export function planCommand(terminal: Terminal, exit: (code: number) => void): C
   return new Command("plan")
     .summary("show what would be written, what is left alone, and what to fix")
     .description(
-      "Shows what Causeway would write to each cluster, in order and with reasons, what it leaves\nalone, and what the owners of the clusters should know.",
+      "Shows what Causeway would write to each cluster, in order and with reasons, what it leaves alone, and what the owners of the clusters should know.",
     )
     .requiredOption(
       "-f, --file <world>",

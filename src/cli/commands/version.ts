@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
-import { Command } from "commander";
+import { Command, Option } from "commander";
+import { stringify } from "yaml";
 import { fieldsOf, textOf } from "../../core/json.ts";
 import type { Terminal } from "../terminal.ts";
 
@@ -8,14 +9,19 @@ export function versionCommand(terminal: Terminal): Command {
   return new Command("version")
     .summary("print the version")
     .description("Prints the version of Causeway and of the Node.js that runs it.")
-    .option("-o, --output <format>", "table or json", "table")
+    .addOption(
+      new Option("-o, --output <format>", "how to print it").choices(["table", "json", "yaml"]).default("table"),
+    )
     .addHelpText("after", "\nExample:\n  causeway version -o json")
     .action(({ output }: { readonly output: string }) => {
       const text = readFileSync(new URL("../../../package.json", import.meta.url), "utf8");
       const version = textOf(fieldsOf(JSON.parse(text))["version"]) ?? "unknown";
       const node = process.versions.node;
-      terminal.out(
-        output === "json" ? `${JSON.stringify({ version, node })}\n` : `causeway ${version} (node ${node})\n`,
-      );
+      const formats: Record<string, string> = {
+        json: `${JSON.stringify({ version, node })}\n`,
+        yaml: stringify({ version, node }),
+        table: `causeway ${version} (node ${node})\n`,
+      };
+      terminal.out(formats[output] ?? "");
     });
 }

@@ -4,7 +4,7 @@ import type { Item } from "../../../src/core/plan.ts";
 import { applyPolicy, defaultPolicy, type Doubt } from "../../../src/core/policy.ts";
 import { desired, item, target } from "../../support/engine.ts";
 
-const doubt: Doubt = { groupOf: () => "edge", doubted: new Set(["Gone"]), expired: () => false };
+const doubt: Doubt = { groupOf: () => "edge", doubted: new Set(["Gone"]), running: () => false, expired: () => false };
 const things = (count: number): Item[] => Array.from({ length: count }, (_, index) => item(String(index)));
 const deletes = (count: number, of: number, more: Partial<Doubt> = {}): number => {
   const all = things(of);
@@ -33,6 +33,11 @@ describe("applyPolicy", () => {
 
   test("held until the grace period ends", () => {
     expect(deletes(10, 20, { expired: () => true })).toBe(10);
+  });
+
+  test("what was held before stays held until then, though it is no longer much", () => {
+    expect(deletes(3, 20, { running: () => true })).toBe(0);
+    expect(deletes(3, 20, { running: () => true, expired: () => true })).toBe(3);
   });
 
   test("deletes that the user asked for are not doubted", () => {

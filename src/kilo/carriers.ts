@@ -1,0 +1,120 @@
+// Which nodes of a source hold tunnels, and for whom: every node for itself, or the leader for its location.
+
+import { type Diagnostic, listSome } from "../core/diagnostic.ts";
+import { type Cidr, hostRoute } from "../core/net/cidr.ts";
+import type { PublicKey } from "../core/net/public-key.ts";
+import { at, diagnose } from "./diagnostics.ts";
+import type { Established } from "./established.ts";
+import type { NodeFacts } from "./facts.ts";
+import { agentReadySeconds, byFreshness, granularityOf, segmentsOf } from "./granularity.ts";
+import type { Entry } from "./intent.ts";
+import { aboutNode, checkPods, checkTunnel, type NodeFault, type Place } from "./node-checks.ts";
+
+/** A tunnel holder with the nodes it carries and their pod ranges. */
+export type Carrier = {
+  readonly node: NodeFacts;
+  readonly key: PublicKey;
+  readonly wireguard: Cidr;
+  readonly members: readonly { readonly node: NodeFacts; readonly pods: readonly Cidr[] }[];
+};
+
+/** What the nodes of a source are checked against, and where what is found goes. */
+export type NodeReview = {
+  readonly entry: Entry;
+  readonly place: Place;
+  readonly established: Established;
+  readonly faults: Map<string, NodeFault>;
+  readonly diagnostics: Diagnostic[];
+};
+
+/** Checks the selected nodes of a source and finds its carriers, one for each key, by node name. */
+export function findCarriers(
+  nodes: readonly NodeFacts[],
+  selected: readonly NodeFacts[],
+  review: NodeReview,
+): readonly Carrier[] {
+  const { mode, diagnostics } = granularityOf(nodes, review.place);
+  review.diagnostics.push(...diagnostics);
+  return onePerKey(mode === "node" ? nodeCarriers(selected, review) : locationCarriers(selected, review), review);
+}
+
+function nodeCarriers(nodes: readonly NodeFacts[], { entry, place, faults, diagnostics }: NodeReview): Carrier[] {
+  return nodes.flatMap((node) => {
+    const pods = checkPods(node, entry, place);
+    const tunnel = pods.ok ? checkTunnel(node, entry, place) : pods;
+    if (!pods.ok || !tunnel.ok) {
+      if (!tunnel.ok) faults.set(node.name, tunnel.error);
+      return [];
+    }
+    diagnostics.push(...pods.value.warnings);
+    const { key, wireguard } = tunnel.value;
+    return [{ node, key, wireguard: hostRoute(wireguard), members: [{ node, pods: pods.value.pods }] }];
+  });
+}
+
+function locationCarriers(nodes: readonly NodeFacts[], review: NodeReview): Carrier[] {
+  const { entry, place, established, faults, diagnostics } = review;
+  const wasLeader = ({ name, key }: NodeFacts): boolean =>
+    key !== undefined && key.result.ok && established.standsFor(key.result.value, name);
+  return segmentsOf(nodes, wasLeader).flatMap(({ location, leader, members }) => {
+    const carried = members.flatMap((node) => {
+      const pods = checkPods(node, entry, place);
+      if (!pods.ok) {
+        faults.set(node.name, pods.error);
+        return [];
+      }
+      diagnostics.push(...pods.value.warnings);
+      return [{ node, pods: pods.value.pods }];
+    });
+    const tunnel = leader && checkTunnel(leader, entry, place);
+    if (leader !== undefined && tunnel?.ok) {
+      const { key, wireguard } = tunnel.value;
+      return [{ node: leader, key, wireguard: hostRoute(wireguard), members: carried }];
+    }
+    if (leader !== undefined && tunnel?.ok === false && !faults.has(leader.name)) faults.set(leader.name, tunnel.error);
+    const where = at(place.mesh, place.cluster, "Cluster", place.cluster);
+    const values = { location, nodes: listSome(members.map((node) => node.name)) };
+    const diagnostic = diagnose("LocationNoLeader", where, values);
+    for (const { name } of members) {
+      if (!faults.has(name)) faults.set(name, { code: "LocationNoLeader", consequence: "grace", diagnostic });
+    }
+    return [];
+  });
+}
+
+/** Kilo and WireGuard know a peer by its key: of several nodes with one key, the freshest is used. */
+function onePerKey(carriers: readonly Carrier[], review: NodeReview): readonly Carrier[] {
+  const byKey = new Map<PublicKey, Carrier[]>();
+  for (const carrier of carriers) {
+    const group = byKey.get(carrier.key);
+    if (group === undefined) byKey.set(carrier.key, [carrier]);
+    else group.push(carrier);
+  }
+  if (byKey.size === carriers.length) return carriers;
+  const kept = new Set<Carrier>();
+  for (const [key, group] of byKey) {
+    const isAlive = alive(group);
+    const rank = (carrier: Carrier): number =>
+      isAlive(carrier) && review.established.standsFor(key, carrier.node.name) ? 0 : 1;
+    const [winner, ...losers] =
+      group.length === 1 ? group : [...group].sort((a, b) => rank(a) - rank(b) || byFreshness(a.node, b.node));
+    if (winner === undefined) continue;
+    kept.add(winner);
+    if (losers.length === 0) continue;
+    const names = losers.map((loser) => loser.node.name);
+    const values = { key, winner: winner.node.name, losers: names };
+    const diagnostic = aboutNode(review.place, winner.node.name, "PublicKeyDuplicate", values);
+    for (const name of names) review.faults.set(name, { code: "PublicKeyDuplicate", consequence: "drop", diagnostic });
+    review.diagnostics.push(diagnostic);
+  }
+  return carriers.filter((carrier) => kept.has(carrier));
+}
+
+/**
+ * Whether an agent's last check-in is not much older than the latest of all. Two that are alive check in by turns, so
+ * between them freshness decides nothing: whoever has what is disputed keeps it.
+ */
+export function alive(carriers: readonly Carrier[]): (carrier: Carrier) => boolean {
+  const latest = carriers.reduce((most, { node }) => Math.max(most, node.lastSeen ?? -1), -1);
+  return ({ node }) => latest - (node.lastSeen ?? -1) <= agentReadySeconds;
+}

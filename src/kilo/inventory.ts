@@ -1,0 +1,192 @@
+// What is on a target: every Peer with its standing. What cannot be told or read is reported and left alone.
+
+import { meshLabel, sourceClusterLabel } from "../api/peer.ts";
+import type { Diagnostic } from "../core/diagnostic.ts";
+import type { IfUnwanted, Item, Standing } from "../core/plan.ts";
+import { type ClusterId, type ClusterView, graceKey } from "../core/world.ts";
+import type { Crossings } from "./crossings.ts";
+import { at, diagnose } from "./diagnostics.ts";
+import type { KiloFacts, PeerFacts, Unreadable } from "./facts.ts";
+import { type Entry, linksOf, type MeshIntent, unseen } from "./intent.ts";
+import {
+  anotherCauseway,
+  type Estate,
+  type FateContext,
+  fateOf,
+  ownershipOf,
+  type Roll,
+  rollOf,
+  sourceEntryOf,
+} from "./ownership.ts";
+import type { Refusals } from "./pairs.ts";
+import { peerFields } from "./peer.ts";
+import type { KiloOptions, KiloWorld, MemberPlan, MeshPlan } from "./plan.ts";
+
+/** What is known of the whole fleet when one cluster is planned. */
+export type Context = {
+  readonly world: KiloWorld;
+  readonly options: KiloOptions;
+  readonly resolve: (id: ClusterId) => ClusterId;
+  readonly meshPlans: readonly MeshPlan[];
+  readonly records: ReadonlyMap<MeshIntent, MeshRecord>;
+  readonly refusals: Refusals;
+  readonly crossings: Crossings;
+  readonly estate: Estate;
+};
+
+/** A mesh with everything that is asked of it once per Peer. */
+export type MeshRecord = {
+  readonly plan: MeshPlan;
+  readonly roll: Roll;
+  readonly members: ReadonlyMap<Entry, MemberPlan>;
+  readonly sourcesOf: ReadonlyMap<Entry, ReadonlySet<Entry>>;
+};
+
+/** Prepares a mesh for those questions. */
+export function recordOf(plan: MeshPlan, resolve: (id: ClusterId) => ClusterId): MeshRecord {
+  const sourcesOf = new Map<Entry, Set<Entry>>(plan.mesh.entries.map((entry) => [entry, new Set()]));
+  for (const { source, target } of linksOf(plan.mesh)) sourcesOf.get(target)?.add(source);
+  const members = new Map(plan.members.map((member) => [member.entry, member]));
+  return { plan, roll: rollOf(plan.mesh, resolve), members, sourcesOf };
+}
+
+/** Every Peer on a target with its standing; what cannot be told or read is reported and left alone. */
+export function takeInventory(
+  view: ClusterView<KiloFacts>,
+  facts: KiloFacts,
+  context: Context,
+  diagnostics: Diagnostic[],
+): readonly Item[] {
+  const fate = fateContext(view, context);
+  for (const { kind, name, detail } of facts.unreadable) {
+    if (kind === "Node") continue; // reported by each mesh that has the node
+    const code = kind === "Peer" ? "PeerUnreadable" : "ObjectUnreadable";
+    diagnostics.push(diagnose(code, at(undefined, view.name, kind, name ?? "(no name)"), { detail }));
+  }
+  const unreadable = facts.unreadable.filter((object) => object.kind === "Peer");
+  const known = facts.peers.map((peer): Item => {
+    const own = ownershipOf(peer, context.estate, (mesh) => fate.memberOf(mesh, view.id) !== undefined);
+    if (own.owner === "us") {
+      if (own.missing.length > 0) {
+        const where = at(undefined, view.name, "Peer", peer.name);
+        diagnostics.push(diagnose("PeerIdentityDamaged", where, { peer: peer.name, missing: own.missing.join(", ") }));
+      }
+      const { ifUnwanted, origin, source } = fateOf(peer, own, fate);
+      const party = source?.id === undefined ? undefined : context.resolve(source.id);
+      const standing: Standing = { owner: "us", ifUnwanted, adopted: own.adopted };
+      return itemOf(peer, standing, { origin, intent: own.mesh?.id, party });
+    }
+    if (own.unclaimedLegacy !== undefined) {
+      const { detail, prunable } = own.unclaimedLegacy;
+      if (context.options.pruneLegacy && prunable && fate.intentsGap === undefined) {
+        return itemOf(peer, { owner: "us", ifUnwanted: { do: "delete", reason: "LegacyPruned" }, adopted: true });
+      }
+      const where = at(undefined, view.name, "Peer", peer.name);
+      const pair = `${peer.labels[meshLabel]}/${peer.labels[sourceClusterLabel]}`;
+      diagnostics.push(diagnose("LegacyPeerUnclaimed", where, { peer: peer.name, pair, detail }));
+    }
+    if (own.who === anotherCauseway) {
+      diagnostics.push(diagnose("PeerOfAnother", at(undefined, view.name, "Peer", peer.name), { peer: peer.name }));
+    }
+    return itemOf(peer, { owner: "other", who: own.who });
+  });
+  return holdContested([...known, ...unreadable.map(unreadableItem)], view, diagnostics);
+}
+
+/**
+ * Kilo forgets a key when any Peer that holds it is deleted or gets another one. So a Peer of ours that shares its key
+ * with somebody else's is left as it is, wanted or not: to remove it would cut the other one off.
+ */
+function holdContested(
+  items: readonly Item[],
+  view: ClusterView<KiloFacts>,
+  diagnostics: Diagnostic[],
+): readonly Item[] {
+  const foreign = new Map(items.flatMap((item) => (item.standing.owner === "other" ? [[item.slot, item.name]] : [])));
+  if (foreign.size === 0) return items;
+  return items.map((item) => {
+    const other = foreign.get(item.slot);
+    if (item.standing.owner !== "us" || other === undefined) return item;
+    const where = at(item.intent, view.name, "Peer", item.name);
+    diagnostics.push(diagnose("PeerKeyContested", where, { peer: item.name, other }));
+    const ifUnwanted: IfUnwanted = {
+      do: "hold",
+      reason: "KeyContested",
+      detail: `Peer ${other} of somebody else has the same key`,
+    };
+    return { ...item, origin: undefined, standing: { ...item.standing, ifUnwanted } };
+  });
+}
+
+/** A Peer of which we know at most the name and the key: nobody's, and neither can be used. */
+const unreadableItem = ({ name, key }: Unreadable): Item => ({
+  ...unknownDescent,
+  kind: "Peer",
+  name: name ?? "(no name)",
+  uid: undefined,
+  resourceVersion: undefined,
+  slot: key ?? `unreadable/${name}`,
+  claims: [],
+  labels: {},
+  fields: {},
+  standing: { owner: "other", who: "somebody else" },
+});
+
+type Descent = Pick<Item, "origin" | "intent" | "party">;
+
+const unknownDescent: Descent = { origin: undefined, intent: undefined, party: undefined };
+
+const itemOf = (peer: PeerFacts, standing: Standing, descent: Descent = unknownDescent): Item => ({
+  kind: "Peer",
+  name: peer.name,
+  uid: peer.uid,
+  resourceVersion: peer.resourceVersion,
+  slot: peer.key,
+  origin: descent.origin,
+  intent: descent.intent,
+  party: descent.party,
+  claims: peer.ranges,
+  labels: peer.labels,
+  fields: peerFields(peer.key, peer.allowedIps, peer.endpoint, peer.keepaliveSeconds),
+  standing,
+});
+
+function fateContext(view: ClusterView<KiloFacts>, context: Context): FateContext {
+  const { world, options, records, refusals } = context;
+  return {
+    target: view.id,
+    intentsGap: intentsGap(world),
+    stateOf: (mesh) => records.get(mesh)?.plan.state ?? "refused",
+    memberOf: (mesh, cluster) => records.get(mesh)?.roll.byCluster.get(cluster),
+    sourceEntryOf: (mesh, labels) => {
+      const record = records.get(mesh);
+      return record && sourceEntryOf(record.roll, labels);
+    },
+    linked: (mesh, source, target) => records.get(mesh)?.sourcesOf.get(target)?.has(source) ?? false,
+    observed: (mesh, entry) => records.get(mesh)?.members.get(entry)?.observed ?? unseen(entry),
+    sourcePlan: (mesh, entry) => records.get(mesh)?.members.get(entry)?.source,
+    pairRefused: (mesh, source) => refusals.of(mesh, source, view.id),
+    grace: (peer, reason, detail) =>
+      hasExpired(world, options, view.id, peer.name)
+        ? { do: "delete", reason }
+        : {
+            do: "hold",
+            reason,
+            detail: `${detail}; kept for ${options.graceMs / 1000} s from when it was first seen`,
+            graceSinceMs: world.heldSinceMs.get(graceKey(view.id, peer.name)) ?? world.nowMs,
+          },
+  };
+}
+
+/** Whether the grace period of an object is over; with no grace at all it is over as soon as it begins. */
+export function hasExpired(world: KiloWorld, options: KiloOptions, target: ClusterId, object: string): boolean {
+  const since = world.heldSinceMs.get(graceKey(target, object));
+  return options.graceMs === 0 || (since !== undefined && world.nowMs - since >= options.graceMs);
+}
+
+/** Why the list of meshes is not complete, if it is not. */
+export function intentsGap(world: KiloWorld): string | undefined {
+  if (world.intents.state !== "synced") return world.intents.because.detail;
+  const [unreadable] = world.unreadableMeshes;
+  return unreadable === undefined ? undefined : `a ClusterMesh cannot be read: ${unreadable.detail}`;
+}
