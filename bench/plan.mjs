@@ -19,6 +19,7 @@ const families = {
     [5, 5_000],
   ], // 1,000, 10,000 and 100,000 Peers
 };
+const tenantCounts = [67, 667, 6_667]; // 1,005, 10,005 and 100,005 Peers
 const rounds = 7;
 
 /** Prints planning times and the growth exponents. */
@@ -27,11 +28,20 @@ export async function benchPlan() {
   for (let round = 0; round < rounds; round++) planKilo(warmUp).targets.map(diff);
   console.log(`planning full meshes, best and median of ${rounds} rounds`);
   const results = {};
-  for (const [family, shapes] of Object.entries(families)) {
+  const shapes = {
+    ...Object.fromEntries(
+      Object.entries(families).map(([family, list]) => [
+        family,
+        list.map(([clusters, nodes]) => [`${clusters} × ${nodes}`, () => worldOf(clusters, nodes)]),
+      ]),
+    ),
+    "more meshes": tenantCounts.map((count) => [`hub + ${count}`, () => tenantsOf(count)]),
+  };
+  for (const [family, list] of Object.entries(shapes)) {
     console.log(
       `\n${family.padEnd(14)}  Peers  clusters × nodes   read ms   cold ms (median)   steady ms (median)   µs/Peer`,
     );
-    const rows = shapes.map(([clusters, nodes]) => measure(clusters, nodes));
+    const rows = list.map(([label, make]) => measure(make(), label));
     const exponent = (key) => slope(rows.map((row) => [Math.log(row.peers), Math.log(row[key])]));
     const growth = { cold: exponent("coldMs"), steady: exponent("steadyMs") };
     console.log(`growth exponent: cold ${growth.cold.toFixed(2)}, steady ${growth.steady.toFixed(2)} (1 is linear)`);
@@ -40,8 +50,7 @@ export async function benchPlan() {
   return results;
 }
 
-function measure(clusters, nodes) {
-  const file = worldOf(clusters, nodes);
+function measure(file, label) {
   const started = performance.now();
   const cold = readWorld(file);
   const readMs = performance.now() - started;
@@ -53,8 +62,7 @@ function measure(clusters, nodes) {
   const [coldMs, steadyMs] = [coldTimes[0], steadyTimes[0]];
   const row = {
     peers,
-    clusters,
-    nodes,
+    shape: label,
     readMs,
     coldMs,
     coldMedianMs: median(coldTimes),
@@ -64,7 +72,7 @@ function measure(clusters, nodes) {
   const show = (value) => value.toFixed(value < 10 ? 2 : 0);
   const columns = [
     [String(peers), 21],
-    [`${clusters} × ${nodes}`, 18],
+    [label, 18],
     [show(readMs), 10],
     [`${show(coldMs)} (${show(row.coldMedianMs)})`, 19],
     [`${show(steadyMs)} (${show(row.steadyMedianMs)})`, 21],
@@ -99,6 +107,50 @@ function applied(file, world, plan) {
     ...file,
     clusters: file.clusters.map((each) => ({ ...each, objects: [...each.objects, ...(objects.get(each.name) ?? [])] })),
   };
+}
+
+/** A hub with 10 nodes and many tenants with 5, each in a mesh of its own with the hub. */
+function tenantsOf(tenants) {
+  const hubNodes = range(10).map((node) => nodeOf(`node-${node}`, node));
+  const hub = {
+    name: "hub",
+    local: true,
+    podCIDRs: ["10.0.0.0/20"],
+    wireguardCIDR: "172.16.0.0/28",
+    serviceCIDR: "192.168.0.0/16",
+  };
+  const base = (tenant) => 16 + tenant * 8; // in nodes: 16 for the hub, 8 for each tenant
+  const mesh = (tenant) => ({
+    apiVersion: "kilo.squat.ai/v1alpha1",
+    kind: "ClusterMesh",
+    metadata: { name: `mesh-${tenant}`, namespace: `tenant-${tenant}`, uid: `uid-${tenant}` },
+    spec: {
+      clusters: [
+        hub,
+        {
+          name: "tenant",
+          kubeconfigSecretRef: { name: "kubeconfig", key: "value" },
+          podCIDRs: [`${podNetwork(base(tenant))}/21`],
+          wireguardCIDR: `${address("172.16.0.0", base(tenant))}/29`,
+        },
+      ],
+    },
+  });
+  const cluster = (tenant) => ({
+    name: `t${tenant}`,
+    local: false,
+    access: [{ namespace: `tenant-${tenant}`, secret: "kubeconfig", key: "value" }],
+    observed: "synced",
+    objects: range(5).map((node) => nodeOf(`node-${node}`, base(tenant) + node)),
+  });
+  const local = {
+    name: "hub",
+    local: true,
+    access: [],
+    observed: "synced",
+    objects: [...range(tenants).map(mesh), ...hubNodes],
+  };
+  return { apiVersion: "causeway.dev/v1alpha1", kind: "World", clusters: [local, ...range(tenants).map(cluster)] };
 }
 
 function worldOf(clusters, nodes) {

@@ -3,6 +3,24 @@ import { z } from "zod";
 /** Something wrong with an input: where, and what. */
 export type Problem = { readonly path: string; readonly message: string };
 
+/** One thing a schema found wrong. */
+export type Issue = { readonly path: readonly PropertyKey[]; readonly message: string };
+
+/** What came of reading a value with a schema. */
+export type Parsed<T> =
+  | { readonly success: true; readonly data: T }
+  | { readonly success: false; readonly issues: readonly Issue[] };
+
+/** Reads a value with a schema and never throws: zod itself can, on values built to break comparisons or the stack. */
+export function parseWith<T>(schema: z.ZodType<T>, value: unknown): Parsed<T> {
+  try {
+    const parsed = schema.safeParse(value);
+    return parsed.success ? parsed : { success: false, issues: parsed.error.issues };
+  } catch (error) {
+    return { success: false, issues: [{ path: [], message: error instanceof Error ? error.message : "unreadable" }] };
+  }
+}
+
 /** The most problems reported of one input; the rest is counted. */
 export const problemsMax = 50;
 

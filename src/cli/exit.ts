@@ -1,6 +1,6 @@
-/** Why a command could not do its work: what, why and what to do. Exit code 2 is bad input, 3 something not reached. */
+/** Why a command could not do its work: what, why and what to do. Exit code 2 is bad input, 3 something not reached, 70 our own fault. */
 export type CliError = {
-  readonly exitCode: 1 | 2 | 3;
+  readonly exitCode: 1 | 2 | 3 | 70;
   readonly what: string;
   readonly why: readonly string[];
   readonly fix: string;

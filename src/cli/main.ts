@@ -1,6 +1,7 @@
 import { Command, CommanderError } from "commander";
 import { planCommand } from "./commands/plan.ts";
 import { versionCommand } from "./commands/version.ts";
+import { formatError } from "./exit.ts";
 import type { Terminal } from "./terminal.ts";
 
 const help = `
@@ -31,12 +32,20 @@ export async function main(args: readonly string[], terminal: Terminal = process
     await program.parseAsync(args, { from: "user" });
     return exitCode;
   } catch (error) {
-    if (!(error instanceof CommanderError)) throw error;
-    return error.exitCode === 0 ? 0 : 2;
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    const why = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    const fix = "this is a fault of Causeway: please report it with the command and, if you can, the world file";
+    terminal.note(formatError({ exitCode: 70, what: "something went wrong that should not have", why: [why], fix }));
+    return 70;
   }
 }
 
 function processTerminal(): Terminal {
+  // `causeway plan … | head` closes the pipe early; that is the reader's choice, not an error.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(0);
+    throw error;
+  });
   return {
     out: (text) => void process.stdout.write(text),
     note: (text) => void process.stderr.write(text),

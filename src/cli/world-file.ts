@@ -2,8 +2,10 @@
 
 import { readFile } from "node:fs/promises";
 import { type Document, isNode, LineCounter, parseAllDocuments } from "yaml";
+import { parseWith } from "../api/problem.ts";
 import { type World, type WorldCluster, worldProblems, worldSchema } from "../api/world.ts";
 import { fieldsOf } from "../core/json.ts";
+import { appendAll } from "../core/list.ts";
 import { err, ok, type Result } from "../core/result.ts";
 import type { CliError } from "./exit.ts";
 
@@ -21,7 +23,7 @@ export async function loadWorld(
     if (!text.ok) return text;
     const parsed = parseWorlds(path === "-" ? "(standard input)" : path, text.value, paths.length === 1);
     if (!parsed.ok) return parsed;
-    worlds.push(...parsed.value);
+    appendAll(worlds, parsed.value);
   }
   const files = paths.map((path) => (path === "-" ? "(standard input)" : path)).join(", ");
   const merged = mergeWorlds(worlds);
@@ -57,12 +59,12 @@ function parseWorlds(file: string, text: string, alone: boolean): Result<readonl
     const errors = document.errors.map(
       (error) => `${file}:${lines.linePos(error.pos[0]).line}: not YAML: ${error.message}`,
     );
-    problems.push(...errors);
+    appendAll(problems, errors);
     if (errors.length > 0) continue;
     const value = toValue(document);
     if (!value.ok) problems.push(`${file}:1: ${value.error}`);
     else if (value.value !== null && value.value !== undefined && fieldsOf(value.value)["kind"] !== "Expected") {
-      const parsed = worldSchema.safeParse(value.value);
+      const parsed = parseWith(worldSchema, value.value);
       if (parsed.success) {
         worlds.push(parsed.data);
         // With several documents only all of them together make sense, and then no one line is at fault.
@@ -72,11 +74,11 @@ function parseWorlds(file: string, text: string, alone: boolean): Result<readonl
           }
         }
       } else {
-        const found = parsed.error.issues.map(({ path, message }) => {
+        const found = parsed.issues.map(({ path, message }) => {
           const where = path.map(String).join(".") || "document";
           return `${file}:${lineOf(document, path, lines)}: ${where}: ${message}`;
         });
-        problems.push(...found);
+        appendAll(problems, found);
       }
     }
   }

@@ -35,22 +35,32 @@ export function diff(plan: TargetPlan): TargetDiff {
   const holds = collectHolds(plan);
 
   const vacated = surplus.filter(isDeletable);
-  const vacatedSlots = new Set(vacated.map((item) => item.slot));
+  const retired = unwanted.filter(isDeletable);
   const writes: Step[] = [];
-  const touches: Step[] = [];
-  let unchanged = 0;
+  const untouched: Item[] = [];
+  const given: string[] = [];
   for (const desired of plan.desired) {
     const item = keepers.get(desired);
-    const name = names.get(desired) ?? desired.name;
-    const step = writeStep(plan.target, desired, item, name);
+    const step = writeStep(plan.target, desired, item, names.get(desired) ?? desired.name);
     if (step !== undefined) writes.push(step);
-    else if (item !== undefined && vacatedSlots.has(item.slot)) touches.push(touchStep(plan.target, item));
-    else unchanged += 1;
+    else if (item !== undefined) untouched.push(item);
+    if (item !== undefined && item.slot !== desired.slot) given.push(item.slot);
   }
   writes.sort((a, b) => compareText(a.operation.name, b.operation.name));
-  const vacate = vacated.map((item) => deleteStep(plan.target, item, "SurplusHolder"));
-  const retire = unwanted.filter(isDeletable).map((item) => deleteStep(plan.target, item, deleteReason(item)));
-  const operations = orderByClaims([...vacate, ...writes, ...touches, ...retire]);
+  // Whoever stays in a slot that another object leaves has to be touched after, or Kilo has forgotten its key.
+  const early = new Set([...vacated.map((item) => item.slot), ...given]);
+  const late = new Set(retired.map((item) => item.slot));
+  const staying = early.size + late.size === 0 ? [] : [...untouched, ...kept];
+  const touch = (slots: ReadonlySet<string>): Step[] =>
+    staying.filter((item) => slots.has(item.slot)).map((item) => touchStep(plan.target, item));
+  const operations = orderByClaims([
+    ...vacated.map((item) => deleteStep(plan.target, item, "SurplusHolder")),
+    ...writes,
+    ...touch(early),
+    ...retired.map((item) => deleteStep(plan.target, item, deleteReason(item))),
+    ...touch(late),
+  ]);
+  const unchanged = untouched.filter((item) => !early.has(item.slot) && !late.has(item.slot)).length;
   return { operations, holds, unchanged, kept, names };
 }
 

@@ -2,6 +2,7 @@
 // before the difference is taken, so that nothing new is placed where a held object still is.
 
 import { matchItems } from "./diff.ts";
+import { appendTo } from "./list.ts";
 import type { Item, TargetPlan } from "./plan.ts";
 
 /** What an operator of the fleet allows. */
@@ -40,8 +41,7 @@ export function applyPolicy(plan: TargetPlan, policy: Policy, doubt: Doubt): Tar
   const losing = new Map<string, Item[]>();
   for (const item of unwanted) {
     if (!isDoubted(item)) continue;
-    const group = doubt.groupOf(item);
-    losing.set(group, [...(losing.get(group) ?? []), item]);
+    appendTo(losing, doubt.groupOf(item), item);
   }
   if (losing.size === 0) return plan;
   const sizes = new Map<string, number>();

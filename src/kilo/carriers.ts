@@ -1,11 +1,12 @@
 // Which nodes of a source hold tunnels, and for whom: every node for itself, or the leader for its location.
 
 import { type Diagnostic, listSome } from "../core/diagnostic.ts";
-import { type Cidr, hostRoute } from "../core/net/cidr.ts";
+import { appendAll } from "../core/list.ts";
+import { type Cidr, hostRoute, isHostRoute } from "../core/net/cidr.ts";
 import type { PublicKey } from "../core/net/public-key.ts";
 import { at, diagnose } from "./diagnostics.ts";
 import type { Established } from "./established.ts";
-import type { NodeFacts } from "./facts.ts";
+import type { KiloFacts, NodeFacts } from "./facts.ts";
 import { agentReadySeconds, byFreshness, granularityOf, segmentsOf } from "./granularity.ts";
 import type { Entry } from "./intent.ts";
 import { aboutNode, checkPods, checkTunnel, type NodeFault, type Place } from "./node-checks.ts";
@@ -16,6 +17,8 @@ export type Carrier = {
   readonly key: PublicKey;
   readonly wireguard: Cidr;
   readonly members: readonly { readonly node: NodeFacts; readonly pods: readonly Cidr[] }[];
+  /** Which ranges its Peer keeps although no node claims them now: those of members that cannot be read at the moment. */
+  readonly retains: ((claim: Cidr) => boolean) | undefined;
 };
 
 /** What the nodes of a source are checked against, and where what is found goes. */
@@ -28,17 +31,31 @@ export type NodeReview = {
 };
 
 /** Checks the selected nodes of a source and finds its carriers, one for each key, by node name. */
-export function findCarriers(
-  nodes: readonly NodeFacts[],
-  selected: readonly NodeFacts[],
-  review: NodeReview,
-): readonly Carrier[] {
-  const { mode, diagnostics } = granularityOf(nodes, review.place);
-  review.diagnostics.push(...diagnostics);
-  return onePerKey(mode === "node" ? nodeCarriers(selected, review) : locationCarriers(selected, review), review);
+export function findCarriers(facts: KiloFacts, selected: readonly NodeFacts[], review: NodeReview): readonly Carrier[] {
+  const { mode, diagnostics } = granularityOf(facts.nodes, review.place);
+  appendAll(review.diagnostics, diagnostics);
+  if (mode === "location") {
+    const anyUnreadable = facts.unreadable.some((object) => object.kind === "Node");
+    return onePerKey(locationCarriers(selected, anyUnreadable, review), review);
+  }
+  return onePerKey(nodeCarriers(selected, mode === "unknown" ? behindLeaders(selected) : undefined, review), review);
 }
 
-function nodeCarriers(nodes: readonly NodeFacts[], { entry, place, faults, diagnostics }: NodeReview): Carrier[] {
+/** Without a granularity, nodes without a WireGuard address may be behind a leader, which then still carries their pods. */
+function behindLeaders(nodes: readonly NodeFacts[]): Carrier["retains"] {
+  const pods = nodes
+    .filter((node) => node.wireguardIp === undefined)
+    .flatMap((node) => node.podCidrs.flatMap(({ result }) => (result.ok ? [result.value] : [])));
+  if (pods.length === 0) return undefined;
+  const ranges = new Set(pods);
+  return (claim) => ranges.has(claim);
+}
+
+function nodeCarriers(
+  nodes: readonly NodeFacts[],
+  retains: Carrier["retains"],
+  { entry, place, faults, diagnostics }: NodeReview,
+): Carrier[] {
   return nodes.flatMap((node) => {
     const pods = checkPods(node, entry, place);
     const tunnel = pods.ok ? checkTunnel(node, entry, place) : pods;
@@ -46,13 +63,13 @@ function nodeCarriers(nodes: readonly NodeFacts[], { entry, place, faults, diagn
       if (!tunnel.ok) faults.set(node.name, tunnel.error);
       return [];
     }
-    diagnostics.push(...pods.value.warnings);
+    appendAll(diagnostics, pods.value.warnings);
     const { key, wireguard } = tunnel.value;
-    return [{ node, key, wireguard: hostRoute(wireguard), members: [{ node, pods: pods.value.pods }] }];
+    return [{ node, key, wireguard: hostRoute(wireguard), members: [{ node, pods: pods.value.pods }], retains }];
   });
 }
 
-function locationCarriers(nodes: readonly NodeFacts[], review: NodeReview): Carrier[] {
+function locationCarriers(nodes: readonly NodeFacts[], anyUnreadable: boolean, review: NodeReview): Carrier[] {
   const { entry, place, established, faults, diagnostics } = review;
   const wasLeader = ({ name, key }: NodeFacts): boolean =>
     key !== undefined && key.result.ok && established.standsFor(key.result.value, name);
@@ -63,13 +80,16 @@ function locationCarriers(nodes: readonly NodeFacts[], review: NodeReview): Carr
         faults.set(node.name, pods.error);
         return [];
       }
-      diagnostics.push(...pods.value.warnings);
+      appendAll(diagnostics, pods.value.warnings);
       return [{ node, pods: pods.value.pods }];
     });
     const tunnel = leader && checkTunnel(leader, entry, place);
     if (leader !== undefined && tunnel?.ok) {
       const { key, wireguard } = tunnel.value;
-      return [{ node: leader, key, wireguard: hostRoute(wireguard), members: carried }];
+      const isPassing = members.some(({ name }) => faults.has(name) && faults.get(name)?.consequence !== "drop");
+      const retains =
+        anyUnreadable || isPassing ? (claim: Cidr) => entry.grant.holdsPods(claim) && !isHostRoute(claim) : undefined;
+      return [{ node: leader, key, wireguard: hostRoute(wireguard), members: carried, retains }];
     }
     if (leader !== undefined && tunnel?.ok === false && !faults.has(leader.name)) faults.set(leader.name, tunnel.error);
     const where = at(place.mesh, place.cluster, "Cluster", place.cluster);

@@ -10,8 +10,11 @@ import type { Entry } from "./intent.ts";
 import type { Place } from "./node-checks.ts";
 import type { Share } from "./shares.ts";
 
-/** The most pieces a range may be cut into; around single addresses a /24 has at most 128. */
-export const piecesMax = 128;
+/** The most pieces a range may be cut into around endpoints; a working range must not end because a node joined. */
+export const piecesMax = 1_024;
+
+/** The most pieces for the sake of internal addresses: with more, the range is worth more than they are. */
+const crowdedFrom = 128;
 
 /** A range without the holes. */
 export const cutAround = (range: Cidr, holes: readonly Cidr[]): readonly Cidr[] =>
@@ -47,7 +50,7 @@ export function clusterRanges(
   const crowded = ranges.filter((range) => {
     const holes = internals.overlapping(range).map(({ cidr }) => cidr);
     const pieces = cutAround(range, holes).length;
-    if (pieces <= piecesMax) return false;
+    if (pieces <= crowdedFrom) return false;
     diagnostics.push(diagnose("InternalIPsCrowded", where, { range, pieces }));
     return true;
   });

@@ -1,58 +1,101 @@
-// Where the endpoints of one source lie inside the ranges of another. Worked out once for the whole fleet, since it does
-// not depend on the target; whether two sources meet on a target is asked there.
+// Where the endpoints and node addresses of one cluster lie inside the ranges of another. Worked out once for the whole
+// fleet, since it does not depend on the target; whether two clusters meet on a target is asked there.
 
 import { CidrIndex } from "../core/net/cidr-index.ts";
 import { type Cidr, hostRoute } from "../core/net/cidr.ts";
+import type { ClusterId } from "../core/world.ts";
 import type { IpEndpoint } from "./endpoint.ts";
 import type { Candidate, SourcePlan } from "./source.ts";
 
-/** A source whose grant an endpoint lies in; `overlay` is the tunnelled range around it, if there is one. */
-export type Enclosure = { readonly source: SourcePlan; readonly range: Cidr; readonly overlay: boolean };
+/** A cluster whose grant an endpoint lies in; with `overlay`, the range around it exists only inside the tunnels. */
+export type Enclosure = {
+  readonly cluster: ClusterId;
+  readonly name: string;
+  readonly range: Cidr;
+  readonly overlay: boolean;
+};
 
-/** An endpoint of a source that lies in a range. */
-export type EndpointWithin = { readonly source: SourcePlan; readonly route: Cidr };
+/** An address of a cluster, as a host route. */
+export type AddressWithin = { readonly cluster: ClusterId; readonly name: string; readonly route: Cidr };
 
 /** The crossings of a fleet. */
 export type Crossings = {
   /** The grants around a candidate's endpoint. */
   readonly around: (candidate: Candidate) => readonly Enclosure[];
   /** The same for an endpoint that is not in the chain. */
-  readonly aroundEndpoint: (endpoint: IpEndpoint) => readonly Enclosure[];
-  /** The endpoints that lie in a cluster-wide range of a source. */
-  readonly endpointsIn: (source: SourcePlan, range: Cidr) => readonly EndpointWithin[];
+  readonly aroundEndpoint: (source: SourcePlan, endpoint: IpEndpoint) => readonly Enclosure[];
+  /** The endpoints that lie in a cluster-wide range of a cluster. */
+  readonly endpointsIn: (cluster: ClusterId, range: Cidr) => readonly AddressWithin[];
+  /** An address of each other cluster's nodes that lies in a cluster-wide range of a cluster. */
+  readonly neighboursIn: (cluster: ClusterId, range: Cidr) => readonly AddressWithin[];
 };
 
-/** Finds all crossings between sources. */
+type Group = { readonly cluster: ClusterId; readonly sources: SourcePlan[] };
+
+/** Finds all crossings between sources. A cluster in many meshes counts once for each of its ranges. */
 export function findCrossings(sources: readonly SourcePlan[]): Crossings {
-  const grants = new CidrIndex(
-    sources.flatMap((source) => source.entry.grant.all.map((range) => [range, source] as const)),
-  );
-  const wide = new CidrIndex(sources.flatMap((source) => source.clusterWide.map((range) => [range, source] as const)));
+  const grants = indexRanges(sources, (source) => source.entry.grant.all);
+  const wide = indexRanges(sources, (source) => source.clusterWide);
   const enclosures = new Map<Candidate, readonly Enclosure[]>();
-  const endpoints = new Map<SourcePlan, Map<Cidr, EndpointWithin[]>>();
-  const enclosing = (route: Cidr): Enclosure[] =>
-    grants.overlapping(route).map(({ cidr, value: source }) => {
-      const hit = source.overlay().firstOverlap(route);
-      return { source, range: hit?.cidr ?? cidr, overlay: hit !== undefined };
+  const endpoints = new Map<string, Map<Cidr, AddressWithin>>();
+  const neighbours = new Map<string, Map<ClusterId, AddressWithin>>();
+  const enclosing = (from: SourcePlan, route: Cidr): Enclosure[] =>
+    grants.overlapping(route).map(({ cidr, value: { cluster, sources: owners } }) => {
+      const asked = cluster === from.cluster ? [from] : owners;
+      const hit = asked.map((source) => source.overlay().firstOverlap(route)).find((found) => found !== undefined);
+      return { cluster, name: owners[0]?.name ?? "", range: hit?.cidr ?? cidr, overlay: hit !== undefined };
     });
   for (const source of sources) {
+    const { cluster, name } = source;
     for (const candidate of source.candidates) {
-      if (candidate.chain.endpoint === undefined) continue;
-      const route = hostRoute(candidate.chain.endpoint.ip);
-      const around = enclosing(route);
-      if (around.length > 0) enclosures.set(candidate, around);
-      for (const { cidr, value: owner } of wide.overlapping(route)) {
-        const ranges = endpoints.get(owner) ?? new Map<Cidr, EndpointWithin[]>();
-        endpoints.set(owner, ranges);
-        const within = ranges.get(cidr);
-        if (within === undefined) ranges.set(cidr, [{ source, route }]);
-        else within.push({ source, route });
+      const { chain, node } = candidate;
+      if (chain.endpoint !== undefined) {
+        const route = hostRoute(chain.endpoint.ip);
+        const around = enclosing(source, route);
+        if (around.length > 0) enclosures.set(candidate, around);
+        for (const { cidr, value } of wide.overlapping(route)) {
+          nested(endpoints, `${value.cluster}|${cidr}`).set(route, { cluster, name, route });
+        }
+      }
+      if (wide.size === 0) continue;
+      for (const address of [...node.internalIps, ...node.externalIps]) {
+        const route = hostRoute(address);
+        for (const { cidr, value } of wide.overlapping(route)) {
+          if (value.cluster === cluster) continue;
+          const known = nested(neighbours, `${value.cluster}|${cidr}`);
+          if (!known.has(cluster)) known.set(cluster, { cluster, name, route });
+        }
       }
     }
   }
   return {
     around: (candidate) => enclosures.get(candidate) ?? [],
-    aroundEndpoint: (endpoint) => enclosing(hostRoute(endpoint.ip)),
-    endpointsIn: (source, range) => endpoints.get(source)?.get(range) ?? [],
+    aroundEndpoint: (source, endpoint) => enclosing(source, hostRoute(endpoint.ip)),
+    endpointsIn: (cluster, range) => [...(endpoints.get(`${cluster}|${range}`)?.values() ?? [])],
+    neighboursIn: (cluster, range) => [...(neighbours.get(`${cluster}|${range}`)?.values() ?? [])],
   };
+}
+
+function indexRanges(
+  sources: readonly SourcePlan[],
+  rangesOf: (source: SourcePlan) => readonly Cidr[],
+): CidrIndex<Group> {
+  const groups = new Map<string, [Cidr, Group]>();
+  for (const source of sources) {
+    for (const range of rangesOf(source)) {
+      const key = `${source.cluster}|${range}`;
+      const group = groups.get(key);
+      if (group === undefined) groups.set(key, [range, { cluster: source.cluster, sources: [source] }]);
+      else group[1].sources.push(source);
+    }
+  }
+  return new CidrIndex(groups.values());
+}
+
+function nested<K, V>(maps: Map<string, Map<K, V>>, key: string): Map<K, V> {
+  const known = maps.get(key);
+  if (known !== undefined) return known;
+  const made = new Map<K, V>();
+  maps.set(key, made);
+  return made;
 }

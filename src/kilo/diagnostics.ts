@@ -4,12 +4,14 @@
 import { type Explanation, explainer, listSome, quote, type ValuesOf, type Where } from "../core/diagnostic.ts";
 
 const entry = <P>(explanation: Explanation<P>): Explanation<P> => explanation;
+/** A name in a command line; one that is no Kubernetes name is quoted, so that pasting the line is safe. */
+const word = (name: string): string => (/^[A-Za-z0-9._-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`);
 const annotate = (node: string, key: string, value: string): string =>
-  `kubectl annotate node ${node} kilo.squat.ai/${key}=${value} --overwrite`;
-const inspect = (where: Where): string => `kubectl get node ${where.subject.name} -o yaml`;
+  `kubectl annotate node ${word(node)} kilo.squat.ai/${key}=${value} --overwrite`;
+const inspect = (where: Where): string => `kubectl get node ${word(where.subject.name)} -o yaml`;
 const editMesh = (where: Where): string => {
   const [namespace, name] = (where.mesh ?? "<namespace>/<mesh>").split("/");
-  return `kubectl -n ${namespace} edit clustermesh ${name}`;
+  return `kubectl -n ${word(namespace ?? "")} edit clustermesh ${word(name ?? "")}`;
 };
 
 /** The catalogue of codes; `docs/diagnostics.md` has a section for each. */
@@ -243,7 +245,7 @@ export const kiloCatalogue = {
     what: (v) =>
       `node "${v.node}" annotation "kilo.squat.ai/wireguard-ip" value ${quote(v.value)} is not a valid CIDR: ${v.reason}`,
     why: "The annotation is written by Kilo as address/bits; anything else was put there by somebody else.",
-    fix: (v) => `kubectl annotate node ${v.node} kilo.squat.ai/wireguard-ip- (Kilo writes it again within 30 s)`,
+    fix: (v) => `kubectl annotate node ${word(v.node)} kilo.squat.ai/wireguard-ip- (Kilo writes it again within 30 s)`,
   }),
   WGIPOutOfRange: entry<{ node: string; address: string; ranges: string }>({
     severity: "error",
@@ -263,7 +265,7 @@ export const kiloCatalogue = {
     severity: "error",
     what: (v) => `node "${v.node}" annotation "kilo.squat.ai/key" is not a WireGuard public key: ${v.reason}`,
     why: "A key is 32 bytes in base64. Kilo ignores a Peer with any other, so none is written.",
-    fix: (v) => `kubectl annotate node ${v.node} kilo.squat.ai/key- (Kilo writes it again within 30 s)`,
+    fix: (v) => `kubectl annotate node ${word(v.node)} kilo.squat.ai/key- (Kilo writes it again within 30 s)`,
   }),
   NodeEndpointInvalid: entry<{ node: string; key: string; value: string; reason: string }>({
     severity: "error",
@@ -328,14 +330,14 @@ export const kiloCatalogue = {
     severity: "warning",
     what: (v) => `Kilo still announces ${v.endpoint} for node ${v.node}, whose addresses are ${v.addresses}`,
     why: "Kilo writes its endpoint once and keeps it when the address changes; the other nodes of the cluster go on using it.",
-    fix: (v) => `kubectl annotate node ${v.node} kilo.squat.ai/endpoint- (Kilo writes it again within 30 s)`,
+    fix: (v) => `kubectl annotate node ${word(v.node)} kilo.squat.ai/endpoint- (Kilo writes it again within 30 s)`,
   }),
   DiscoveredEndpointsUnreadable: entry<{ reason: string }>({
     severity: "info",
     what: ({ reason }) => `annotation "kilo.squat.ai/discovered-endpoints" cannot be read: ${reason}`,
     why: "What this node saw of its peers' addresses is not used.",
     fix: (v, where) =>
-      `kubectl annotate node ${where.subject.name} kilo.squat.ai/discovered-endpoints- (Kilo writes it again within 30 s)`,
+      `kubectl annotate node ${word(where.subject.name)} kilo.squat.ai/discovered-endpoints- (Kilo writes it again within 30 s)`,
   }),
   KeepaliveMissing: entry<{ node: string; seconds: number; declared: boolean; reason: string }>({
     severity: "warning",
@@ -350,7 +352,7 @@ export const kiloCatalogue = {
     severity: "warning",
     what: ({ detail }) => `the Peer cannot be read: ${detail}`,
     why: "It is treated as somebody else's: never touched. Kilo may ignore it too.",
-    fix: (_, where) => `look at the object: kubectl get peer ${where.subject.name} -o yaml`,
+    fix: (_, where) => `look at the object: kubectl get peer ${word(where.subject.name)} -o yaml`,
   }),
   ObjectUnreadable: entry<{ detail: string }>({
     severity: "warning",
@@ -363,52 +365,52 @@ export const kiloCatalogue = {
     what: (v) =>
       `Peer "${v.peer}" of ${v.who} already holds the public key of node ${v.node}; nothing is written for this node`,
     why: "Two Peers with one key destroy each other's tunnel, and what is not ours is not touched.",
-    fix: (v) => `if it is not needed: kubectl delete peer ${v.peer}`,
+    fix: (v) => `if it is not needed: kubectl delete peer ${word(v.peer)}`,
   }),
   ForeignRangeConflict: entry<{ range: string; peer: string; who: string; held: string; outcome: string }>({
     severity: "error",
     what: (v) => `Peer "${v.peer}" of ${v.who} already holds ${v.held}; ${v.range} is ${v.outcome}`,
     why: "A range can be routed to one Peer only, and what is not ours is not touched.",
-    fix: (v) => `if it is not needed: kubectl delete peer ${v.peer}`,
+    fix: (v) => `if it is not needed: kubectl delete peer ${word(v.peer)}`,
   }),
   RangeHeldBack: entry<{ range: string; peer: string; reason: string }>({
     severity: "warning",
     what: (v) => `${v.range} is not written yet: Peer "${v.peer}" still holds it (${v.reason})`,
     why: "A range can be routed to one Peer only, and that Peer is being kept for a reason.",
-    fix: (v) => `clear the reason; to give the range up by hand: kubectl delete peer ${v.peer}`,
+    fix: (v) => `clear the reason; to give the range up by hand: kubectl delete peer ${word(v.peer)}`,
   }),
   PeerKeyContested: entry<{ peer: string; other: string }>({
     severity: "warning",
     what: (v) => `Peer "${v.peer}" has the same public key as Peer "${v.other}" of somebody else and is left as it is`,
     why: "Kilo forgets a key when any Peer that holds it goes: to change or delete ours would cut the other one off for up to 5 minutes.",
-    fix: (v) => `delete the one that is not needed: kubectl delete peer ${v.other}, or ${v.peer}`,
+    fix: (v) => `delete the one that is not needed: kubectl delete peer ${word(v.other)}, or ${word(v.peer)}`,
   }),
   PeerHeldBack: entry<{ node: string; peer: string; reason: string }>({
     severity: "warning",
     what: (v) =>
       `Peer "${v.peer}" holds the public key of node ${v.node} and is kept as it is (${v.reason}); nothing is written for this node`,
-    why: "It stands for another cluster or was written for another mesh, and as long as that is held it is not handed over.",
-    fix: (v) => `clear the reason; to give the Peer up by hand: kubectl delete peer ${v.peer}`,
+    why: "It stands for another cluster, and as long as that is held it is not handed over.",
+    fix: (v) => `clear the reason; to give the Peer up by hand: kubectl delete peer ${word(v.peer)}`,
   }),
   LegacyPeerUnclaimed: entry<{ peer: string; pair: string; detail: string }>({
     severity: "warning",
     what: (v) => `Peer "${v.peer}" carries only the old operator's labels (${v.pair}) and is left alone: ${v.detail}`,
     why: "It may belong to a second controller that works on this cluster.",
     fix: (v) =>
-      `if no other controller needs it: kubectl delete peer ${v.peer}, or let Causeway do it with --prune-legacy`,
+      `if no other controller needs it: kubectl delete peer ${word(v.peer)}, or let Causeway do it with --prune-legacy`,
   }),
   PeerOfAnother: entry<{ peer: string }>({
     severity: "info",
     what: (v) =>
       `Peer "${v.peer}" was written by another Causeway, or before this one knew its own identity; it is left alone`,
     why: "Its labels do not prove that it belongs to this control plane: the instance differs, or its mesh is not known here.",
-    fix: (v) => `if no other control plane needs it: kubectl delete peer ${v.peer}`,
+    fix: (v) => `if no other control plane needs it: kubectl delete peer ${word(v.peer)}`,
   }),
   PeerIdentityDamaged: entry<{ peer: string; missing: string }>({
     severity: "warning",
     what: (v) => `Peer "${v.peer}" is ours but has lost labels (${v.missing}); it is kept`,
     why: "Without its whole identity it cannot be told which mesh it belongs to, so it is never deleted automatically.",
-    fix: (v) => `if it is not needed: kubectl delete peer ${v.peer}`,
+    fix: (v) => `if it is not needed: kubectl delete peer ${word(v.peer)}`,
   }),
   MassDeleteHeld: entry<{ detail: string }>({
     severity: "warning",

@@ -48,6 +48,9 @@ export function endpointNames(nodes: readonly NodeFacts[]): string[] {
   return [...names].sort(compareText);
 }
 
+/** The most different endpoints of one key that are looked at. */
+const viewsMax = 8;
+
 /** What the nodes of a target saw of each key: all values, by the name of the node that saw them. */
 export function discoveredOn(nodes: readonly NodeFacts[]): ReadonlyMap<PublicKey, readonly IpEndpoint[]> {
   const seen = new Map<PublicKey, IpEndpoint[]>();
@@ -58,7 +61,7 @@ export function discoveredOn(nodes: readonly NodeFacts[]): ReadonlyMap<PublicKey
       const endpoint = ipEndpoint(host.ip, port);
       const list = seen.get(key);
       if (list === undefined) seen.set(key, [endpoint]);
-      else if (list.every((other) => other.text !== endpoint.text)) list.push(endpoint);
+      else if (list.length < viewsMax && list.every((other) => other.text !== endpoint.text)) list.push(endpoint);
     }
   }
   return seen;

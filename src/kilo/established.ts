@@ -4,6 +4,7 @@ import type { PublicKey } from "../core/net/public-key.ts";
 import { type ClusterView, lastSeen } from "../core/world.ts";
 import type { KiloFacts } from "./facts.ts";
 import { peerLabels } from "./peer.ts";
+import { meshLabel } from "../api/peer.ts";
 
 /** What Peers somewhere already say: in a dispute, whoever is written down keeps what it has, so that nothing flaps. */
 export type Established = {
@@ -18,6 +19,7 @@ export function findEstablished(views: readonly ClusterView<KiloFacts>[]): Estab
     const facts = new Set<string>();
     for (const view of views) {
       for (const { key, ranges, labels } of lastSeen(view.observed)?.peers ?? []) {
+        if (labels[meshLabel] === undefined) continue; // neither ours nor the old operator's
         for (const range of ranges) facts.add(`range ${key} ${range}`);
         facts.add(`node ${key} ${labels[peerLabels.node] ?? ""}`);
       }

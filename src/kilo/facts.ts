@@ -3,6 +3,7 @@
 
 import { nodeAnnotations, nodeSchema } from "../api/node.ts";
 import { peerSchema } from "../api/peer.ts";
+import { type Issue, parseWith } from "../api/problem.ts";
 import { fieldsOf, listOf, textOf } from "../core/json.ts";
 import { type Address, isGlobalUnicast, parseAddress } from "../core/net/address.ts";
 import { type Cidr, hasHostBits, parseCidr, parseHostInCidr } from "../core/net/cidr.ts";
@@ -87,13 +88,13 @@ export type KiloFacts = {
 
 const textLengthMax = 4_096;
 const discoveredLengthMax = 262_144; // the API server's limit for all annotations of an object
-const podCidrsMax = 64;
+const podCidrsMax = 8;
 const addressesMax = 16;
 
 /** Reads a Node; the error says what cannot be read and, if possible, of which Node. */
 export function readNode(raw: unknown): Result<NodeFacts, Unreadable> {
-  const parsed = nodeSchema.safeParse(raw);
-  if (!parsed.success) return err(unreadable("Node", raw, parsed.error.issues));
+  const parsed = parseWith(nodeSchema, raw);
+  if (!parsed.success) return err(unreadable("Node", raw, parsed.issues));
   const { metadata, spec, status } = parsed.data;
   const annotations = metadata.annotations ?? {};
   const text = (key: string): string | undefined => {
@@ -141,10 +142,10 @@ export function sameNode(a: NodeFacts, b: NodeFacts): boolean {
 
 /** Reads a Peer; the error says what cannot be read. */
 export function readPeer(raw: unknown): Result<PeerFacts, Unreadable> {
-  const parsed = peerSchema.safeParse(raw);
+  const parsed = parseWith(peerSchema, raw);
   if (!parsed.success) {
     const held = parsePublicKey(textOf(fieldsOf(fieldsOf(raw)["spec"])["publicKey"]) ?? "");
-    return err({ ...unreadable("Peer", raw, parsed.error.issues), ...(held.ok ? { key: held.value } : {}) });
+    return err({ ...unreadable("Peer", raw, parsed.issues), ...(held.ok ? { key: held.value } : {}) });
   }
   const { metadata, spec } = parsed.data;
   const key = parsePublicKey(spec.publicKey);
@@ -170,12 +171,15 @@ export function readPeer(raw: unknown): Result<PeerFacts, Unreadable> {
   });
 }
 
+/** The most ranges and addresses taken from one Service object. */
+const serviceRangesMax = 16;
+
 /** The ranges in which a cluster is seen to keep its Services: ServiceCIDR objects, and Services with an address. */
 export function readServiceRanges(raw: unknown): readonly Cidr[] {
   const { cidrs, clusterIP, clusterIPs } = fieldsOf(fieldsOf(raw)["spec"]);
   const addresses = [...listOf(clusterIPs), clusterIP].flatMap((value) => textOf(value) ?? []);
   const texts = [...listOf(cidrs).flatMap((value) => textOf(value) ?? []), ...addresses.map(hostCidrText)];
-  return texts.flatMap((text) => {
+  return texts.slice(0, serviceRangesMax).flatMap((text) => {
     const cidr = parseCidr(text);
     return cidr.ok ? [cidr.value] : [];
   });
@@ -276,11 +280,7 @@ function fingerprint(node: NodeFacts): string {
 }
 
 /** Why an object cannot be read, in one line, with its name if it has a usable one. */
-export function unreadable(
-  kind: string,
-  raw: unknown,
-  issues: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[],
-): Unreadable {
+export function unreadable(kind: string, raw: unknown, issues: readonly Issue[]): Unreadable {
   const name = textOf(fieldsOf(fieldsOf(raw)["metadata"])["name"]);
   const detail = issues
     .slice(0, 3)

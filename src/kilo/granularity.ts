@@ -18,7 +18,7 @@ export type Segment = {
 export function granularityOf(
   nodes: readonly NodeFacts[],
   place: Place,
-): { readonly mode: "node" | "location"; readonly diagnostics: readonly Diagnostic[] } {
+): { readonly mode: "node" | "location" | "unknown"; readonly diagnostics: readonly Diagnostic[] } {
   const counts = new Map<string, number>();
   for (const { granularity } of nodes) {
     if (granularity !== undefined) counts.set(granularity, (counts.get(granularity) ?? 0) + 1);
@@ -31,7 +31,8 @@ export function granularityOf(
   if (perNode + perLocation === 0) {
     const values =
       names.length === 0 ? "" : ` (found ${names.map((name) => JSON.stringify(name.slice(0, 40))).join(", ")})`;
-    return { mode, diagnostics: nodes.length === 0 ? [] : [diagnose("GranularityUnknown", where, { values })] };
+    const diagnostics = nodes.length === 0 ? [] : [diagnose("GranularityUnknown", where, { values })];
+    return { mode: "unknown", diagnostics };
   }
   if ((perNode > 0 && perLocation > 0) || names.some((name) => !["full", "cross", "location"].includes(name))) {
     const text = names.map((name) => `${name.slice(0, 40)}: ${counts.get(name) ?? 0}`).join(", ");

@@ -1,9 +1,11 @@
 // ClusterMesh → MeshIntent: the spec with its two generations folded into one form. Nothing is judged here.
 
 import { type ClusterEntry, clusterMeshSchema } from "../api/cluster-mesh.ts";
+import { parseWith } from "../api/problem.ts";
 import { type LabelSelector, normaliseSelector } from "../api/selector.ts";
 import { fieldsOf, textOf } from "../core/json.ts";
 import { type Cidr, parseCidr } from "../core/net/cidr.ts";
+import { containment } from "../core/net/disjoint.ts";
 import { err, ok, type Result } from "../core/result.ts";
 import { type ClusterId, clusterIdOf, LOCAL, type Observed } from "../core/world.ts";
 import { type Unreadable, unreadable } from "./facts.ts";
@@ -18,6 +20,9 @@ export type Grant = {
   /** Ranges that belong to no node; flat entries become so only when no node covers them. */
   readonly clusterWide: readonly Cidr[];
   readonly all: readonly Cidr[];
+  readonly holdsPods: (cidr: Cidr) => boolean;
+  readonly holdsWireguard: (cidr: Cidr) => boolean;
+  readonly holdsHost: (cidr: Cidr) => boolean;
 };
 
 /** One cluster of a mesh. */
@@ -30,6 +35,8 @@ export type Entry = {
   readonly ignoredSecretRef: boolean;
   readonly grant: Grant;
   readonly accepted: readonly Cidr[] | undefined;
+  /** Whether a whole range is accepted. */
+  readonly accepts: (cidr: Cidr) => boolean;
   readonly selector: LabelSelector;
   readonly wireguardPort: number;
   readonly keepaliveSeconds: number;
@@ -79,9 +86,9 @@ export function readMesh(raw: unknown): Result<MeshIntent, Unreadable> {
     generation: typeof generation === "number" ? generation : 0,
     terminating: deletionTimestamp !== undefined && deletionTimestamp !== null,
   };
-  const parsed = clusterMeshSchema.safeParse(raw);
+  const parsed = parseWith(clusterMeshSchema, raw);
   if (!parsed.success) {
-    const { detail } = unreadable("ClusterMesh", raw, parsed.error.issues);
+    const { detail } = unreadable("ClusterMesh", raw, parsed.issues);
     const suspended = fieldsOf(fieldsOf(raw)["spec"])["suspend"] === true;
     const nothing = { suspended, entries: [], topology: { type: "Full" } as const, badCidrs: [] };
     return ok({ ...identity, ...nothing, invalid: detail });
@@ -140,6 +147,7 @@ function readEntry(namespace: string, entry: ClusterEntry, complain: (text: stri
   const reference = entry.kubeconfigSecretRef;
   const access = reference && clusterIdOf({ namespace, secret: reference.name, key: reference.key });
   const local = entry.local ?? false;
+  const accepted = entry.acceptedNetworks === undefined ? undefined : cidrs(entry.acceptedNetworks);
   return {
     name: entry.name,
     id: local ? LOCAL : access,
@@ -147,7 +155,8 @@ function readEntry(namespace: string, entry: ClusterEntry, complain: (text: stri
     local,
     ignoredSecretRef: local && reference !== undefined,
     grant: readGrant(entry, cidrs),
-    accepted: entry.acceptedNetworks === undefined ? undefined : cidrs(entry.acceptedNetworks),
+    accepted,
+    accepts: accepted === undefined ? () => true : containment(accepted),
     selector: normaliseSelector(entry.nodeSelector),
     wireguardPort: entry.wireguardPort,
     keepaliveSeconds: entry.persistentKeepalive ?? 0,
@@ -157,7 +166,7 @@ function readEntry(namespace: string, entry: ClusterEntry, complain: (text: stri
 function readGrant(entry: ClusterEntry, cidrs: (texts: readonly string[] | undefined) => Cidr[]): Grant {
   if (entry.allowedNetworks !== undefined) {
     const all = cidrs(entry.allowedNetworks);
-    return { generation: "flat", pods: all, wireguard: all, hosts: all, clusterWide: all, all };
+    return grantOf("flat", { pods: all, wireguard: all, hosts: all, clusterWide: all, all });
   }
   const pods = cidrs(entry.podCIDRs);
   const wireguard = cidrs(entry.wireguardCIDR === undefined ? [] : [entry.wireguardCIDR]);
@@ -166,7 +175,20 @@ function readGrant(entry: ClusterEntry, cidrs: (texts: readonly string[] | undef
   const additional = cidrs(entry.additionalCIDRs);
   const clusterWide = [...services, ...additional];
   const hosts = [...pods, ...wireguard, ...additional];
-  return { generation: "typed", pods, wireguard, hosts, clusterWide, all: [...pods, ...wireguard, ...clusterWide] };
+  return grantOf("typed", { pods, wireguard, hosts, clusterWide, all: [...pods, ...wireguard, ...clusterWide] });
+}
+
+function grantOf(
+  generation: Grant["generation"],
+  ranges: Pick<Grant, "pods" | "wireguard" | "hosts" | "clusterWide" | "all">,
+): Grant {
+  return {
+    generation,
+    ...ranges,
+    holdsPods: containment(ranges.pods),
+    holdsWireguard: containment(ranges.wireguard),
+    holdsHost: containment(ranges.hosts),
+  };
 }
 
 type RawTopology = {

@@ -20,6 +20,7 @@ import {
 } from "./ownership.ts";
 import type { Refusals } from "./pairs.ts";
 import { peerFields } from "./peer.ts";
+import type { SourcePlan } from "./source.ts";
 import type { KiloOptions, KiloWorld, MemberPlan, MeshPlan } from "./plan.ts";
 
 /** What is known of the whole fleet when one cluster is planned. */
@@ -27,7 +28,9 @@ export type Context = {
   readonly world: KiloWorld;
   readonly options: KiloOptions;
   readonly resolve: (id: ClusterId) => ClusterId;
-  readonly meshPlans: readonly MeshPlan[];
+  /** The active meshes a cluster is a member of, and the cluster as a source in each mesh. */
+  readonly meshesOf: ReadonlyMap<ClusterId, readonly MeshIntent[]>;
+  readonly sourcesOf: ReadonlyMap<ClusterId, readonly SourcePlan[]>;
   readonly records: ReadonlyMap<MeshIntent, MeshRecord>;
   readonly refusals: Refusals;
   readonly crossings: Crossings;

@@ -2,6 +2,7 @@
 // working, and a refused mesh loses nothing it already has.
 
 import { type Diagnostic, listSome, quote } from "../core/diagnostic.ts";
+import { appendAll } from "../core/list.ts";
 import { CidrIndex } from "../core/net/cidr-index.ts";
 import { type Cidr, compareCidrs, overlaps } from "../core/net/cidr.ts";
 import { type ClusterId, compareText } from "../core/world.ts";
@@ -35,12 +36,13 @@ export function checkMeshes(meshes: readonly MeshIntent[], resolve: (id: Cluster
       continue;
     }
     const found = [...formFaults(mesh), ...entryFaults(mesh, resolve), ...overlapWithin(mesh)];
-    diagnostics.push(...found, ...entryWarnings(mesh));
+    appendAll(diagnostics, found);
+    appendAll(diagnostics, entryWarnings(mesh));
     states.set(mesh.id, found.length > 0 ? "refused" : mesh.suspended ? "suspended" : "active");
     if (found.length === 0) contenders.push(mesh);
   }
-  diagnostics.push(...refuseYounger(contenders, states, resolve));
-  diagnostics.push(...differingDeclarations(contenders, states, resolve));
+  appendAll(diagnostics, refuseYounger(contenders, states, resolve));
+  appendAll(diagnostics, differingDeclarations(contenders, states, resolve));
   return { states, diagnostics };
 }
 

@@ -24,7 +24,10 @@ export function readClusterMtu(objects: readonly unknown[]): Omit<MtuFacts, "pat
 }
 
 const smallest = (values: readonly number[]): number | undefined =>
-  values.length === 0 ? undefined : Math.min(...values);
+  values.reduce<number | undefined>(
+    (least, value) => (least === undefined || value < least ? value : least),
+    undefined,
+  );
 
 function numberIn(value: unknown): number[] {
   return typeof value === "string" && /^[1-9]\d{2,4}$/.test(value) ? [Number(value)] : [];

@@ -1,9 +1,9 @@
 // Checks of one Node against what its cluster was granted, in the old operator's order: the first fault wins, and it
 // touches only that node. Faults of range and key get no grace; the others may be a restart of Kilo's agent.
 
-import type { Diagnostic } from "../core/diagnostic.ts";
+import { type Diagnostic, listSome } from "../core/diagnostic.ts";
 import type { Address } from "../core/net/address.ts";
-import { type Cidr, contains, containsAddress } from "../core/net/cidr.ts";
+import { type Cidr, hostRoute } from "../core/net/cidr.ts";
 import type { PublicKey } from "../core/net/public-key.ts";
 import { err, ok, type Result } from "../core/result.ts";
 import { at, diagnose, type KiloCode, type KiloValues } from "./diagnostics.ts";
@@ -45,14 +45,14 @@ export function checkPods(
     const detail = `${JSON.stringify(first.text.slice(0, 120))}: ${first.result.error}`;
     return err(fault("NodeNoPodCIDR", "grace", { node: node.name, detail }));
   }
-  if (!insideOne(entry.grant.pods, first.result.value)) {
-    const values = { node: node.name, cidr: first.text, ranges: entry.grant.pods.join(" ") };
+  if (!entry.grant.holdsPods(first.result.value)) {
+    const values = { node: node.name, cidr: first.text, ranges: listSome(entry.grant.pods, 8) };
     return err(fault("NodePodCIDROutOfRange", "drop", values));
   }
   const pods = [first.result.value];
   const warnings: Diagnostic[] = [];
   for (const { text, result } of further) {
-    if (result.ok && insideOne(entry.grant.pods, result.value)) pods.push(result.value);
+    if (result.ok && entry.grant.holdsPods(result.value)) pods.push(result.value);
     else warnings.push(aboutNode(place, node.name, "PodCIDRNotDeclared", { node: node.name, cidr: text }));
   }
   return ok({ pods, warnings });
@@ -68,8 +68,8 @@ export function checkTunnel(node: NodeFacts, entry: Entry, place: Place): Result
     return err(fault("WGIPInvalid", "grace", values));
   }
   const wireguard = wireguardIp.result.value;
-  if (!entry.grant.wireguard.some((range) => containsAddress(range, wireguard))) {
-    const values = { node: node.name, address: wireguard, ranges: entry.grant.wireguard.join(" ") };
+  if (!entry.grant.holdsWireguard(hostRoute(wireguard))) {
+    const values = { node: node.name, address: wireguard, ranges: listSome(entry.grant.wireguard, 8) };
     return err(fault("WGIPOutOfRange", "drop", values));
   }
   if (key === undefined) return err(fault("NodeNoPublicKey", "grace", { node: node.name }));
@@ -90,5 +90,3 @@ function faultOf(node: NodeFacts, place: Place) {
     diagnostic: aboutNode(place, node.name, code, values),
   });
 }
-
-const insideOne = (ranges: readonly Cidr[], cidr: Cidr): boolean => ranges.some((range) => contains(range, cidr));

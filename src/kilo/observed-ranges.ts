@@ -2,8 +2,9 @@
 // cluster's own traffic into a tunnel. Nodes can lie, though: one node that claims what its cluster was not granted, while
 // others claim what it was, is no reason to cut the pair off; only the very ranges it names are kept out.
 
+import { appendAll } from "../core/list.ts";
 import { CidrIndex } from "../core/net/cidr-index.ts";
-import { type Cidr, contains, hostRoute } from "../core/net/cidr.ts";
+import { type Cidr, hostRoute } from "../core/net/cidr.ts";
 import type { KiloFacts } from "./facts.ts";
 import type { Entry } from "./intent.ts";
 
@@ -36,12 +37,12 @@ export function ungrantedUse(facts: KiloFacts, entry: Entry): Ungranted {
   }
   const believed: Use[] = [];
   const doubtful: Use[] = [];
-  for (const { uses, grant } of [
-    { uses: pods, grant: entry.grant.pods },
-    { uses: tunnels, grant: entry.grant.wireguard },
+  for (const { uses, isGranted } of [
+    { uses: pods, isGranted: entry.grant.holdsPods },
+    { uses: tunnels, isGranted: entry.grant.holdsWireguard },
   ]) {
-    const outside = uses.filter(([cidr]) => !grant.some((range) => contains(range, cidr)));
-    (outside.length === uses.length ? believed : doubtful).push(...outside);
+    const outside = uses.filter(([cidr]) => !isGranted(cidr));
+    appendAll(outside.length === uses.length ? believed : doubtful, outside);
   }
   return { believed: new CidrIndex(believed), doubtful: new CidrIndex(doubtful) };
 }

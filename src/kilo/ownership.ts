@@ -190,8 +190,8 @@ function decide(
 }
 
 /** Why the Peer of a usable node is not wanted: it has another key now, is no leader, or nothing of it may be written. */
-function reasonOfUsable(peer: PeerFacts, { candidates }: SourcePlan, node: string): string {
-  const candidate = candidates.find((each) => each.node.name === node);
+function reasonOfUsable(peer: PeerFacts, { candidateOf }: SourcePlan, node: string): string {
+  const candidate = candidateOf.get(node);
   if (candidate === undefined) return "NotLeader";
   return candidate.key === peer.key ? "NothingOffered" : "KeyReplaced";
 }

@@ -2,6 +2,8 @@
 
 import { meshLabel, sourceClusterLabel } from "../api/peer.ts";
 import { type Diagnostic, sortDiagnostics } from "../core/diagnostic.ts";
+import { canonicalText } from "../core/json.ts";
+import { appendAll, appendTo } from "../core/list.ts";
 import type { IfUnwanted, Item, Plan, TargetPlan } from "../core/plan.ts";
 import { applyPolicy, defaultPolicy, type Policy } from "../core/policy.ts";
 import {
@@ -93,14 +95,18 @@ export function planKilo(world: KiloWorld, options: KiloOptions = defaultOptions
   const sources = meshPlans.flatMap(({ members }) => members.flatMap((member) => member.source ?? []));
   const crossings = findCrossings(sources);
   const estate = estateOf(meshes, world.instance);
-  const context = { world, options, resolve, meshPlans, records, refusals, crossings, estate };
-  const planned = views.map((view) => planView(view, context));
-  const targets = guardTwins(
-    planned.map((each) => each.plan),
-    views,
-  );
+  const meshesOf = new Map<ClusterId, MeshIntent[]>();
+  const sourcesOf = new Map<ClusterId, SourcePlan[]>();
+  for (const { mesh, state, members } of meshPlans) {
+    for (const { cluster, source } of members) {
+      if (cluster !== undefined && state === "active") appendTo(meshesOf, cluster, mesh);
+      if (source !== undefined) appendTo(sourcesOf, source.cluster, source);
+    }
+  }
+  const context: Context = { world, options, resolve, records, meshesOf, sourcesOf, refusals, crossings, estate };
+  const planned = planViews(views, context);
   return {
-    targets,
+    targets: planned.map((each) => each.plan),
     meshes: meshPlans,
     diagnostics: sortDiagnostics([
       ...verdicts.diagnostics,
@@ -139,12 +145,13 @@ export function planMesh(
 /** The same cluster with its objects in a fixed order: what is decided must not depend on how they arrived. */
 function inOrder(view: ClusterView<KiloFacts>, nowMs: number): ClusterView<KiloFacts> {
   if (view.observed.state === "absent") return view;
-  const { nodes, peers, ...rest } = view.observed.value;
+  const { nodes, peers, unreadable, ...rest } = view.observed.value;
   const byName = (a: { readonly name: string }, b: { readonly name: string }): number => compareText(a.name, b.name);
   const value = {
     ...rest,
     nodes: nodes.map((node) => notFromTheFuture(node, nowMs)).sort(byName),
     peers: [...peers].sort(byName),
+    unreadable: [...unreadable].sort((a, b) => compareText(canonicalText(a), canonicalText(b))),
   };
   return { ...view, observed: { ...view.observed, value } };
 }
@@ -164,14 +171,12 @@ type ViewPlan = {
 /** The kinds of delete that losing most of a source at once makes doubtful. */
 const doubted: ReadonlySet<string> = new Set(["NodeGone"]);
 
-function planView(view: ClusterView<KiloFacts>, context: Context): ViewPlan {
+function planView(view: ClusterView<KiloFacts>, context: Context, wantedElsewhere: ReadonlySet<string>): ViewPlan {
   const { options, world } = context;
   const facts = lastSeen(view.observed);
   const diagnostics: Diagnostic[] = [];
   const offers = offersTo(view, context);
-  const ownSources = context.meshPlans.flatMap(({ members }) =>
-    members.flatMap((member) => (member.cluster === view.id && member.source ? [member.source] : [])),
-  );
+  const ownSources = context.sourcesOf.get(view.id) ?? [];
   const wishFor = (items: readonly Item[]): TargetWish =>
     planTarget({
       id: view.id,
@@ -183,11 +188,12 @@ function planView(view: ClusterView<KiloFacts>, context: Context): ViewPlan {
       crossings: context.crossings,
       limits: options.limits,
     });
-  const found = facts === undefined ? [] : takeInventory(view, facts, context, diagnostics);
+  const found =
+    facts === undefined ? [] : holdForTwin(takeInventory(view, facts, context, diagnostics), wantedElsewhere);
   const first = wishFor(found);
   const draft: TargetPlan = { target: view.id, gap: gapOf(view), desired: first.desired, items: found };
   const guarded = applyPolicy(draft, options.policy, {
-    groupOf: ({ labels }) => `${labels[meshLabel]}/${labels[sourceClusterLabel]}`,
+    groupOf: ({ intent, labels }) => `${intent ?? labels[meshLabel]}/${labels[sourceClusterLabel]}`,
     doubted,
     running: (item) => world.heldSinceMs.has(graceKey(view.id, item.name)),
     expired: (item) => hasExpired(world, options, view.id, item.name),
@@ -199,8 +205,18 @@ function planView(view: ClusterView<KiloFacts>, context: Context): ViewPlan {
     const where = at(undefined, view.name, "Cluster", view.name);
     diagnostics.push(diagnose("MassDeleteHeld", where, { detail: standing.ifUnwanted.detail }));
   }
-  diagnostics.push(...wish.diagnostics);
+  appendAll(diagnostics, wish.diagnostics);
   return { plan: { ...guarded, desired: wish.desired }, diagnostics };
+}
+
+function holdForTwin(items: readonly Item[], wantedElsewhere: ReadonlySet<string>): readonly Item[] {
+  if (wantedElsewhere.size === 0) return items;
+  const detail = "wanted through another access to this cluster";
+  const ifUnwanted: IfUnwanted = { do: "hold", reason: "SameClusterTwice", detail };
+  return items.map((item) => {
+    if (item.standing.owner !== "us" || !wantedElsewhere.has(item.slot)) return item;
+    return { ...item, standing: { ...item.standing, ifUnwanted } };
+  });
 }
 
 function gapOf({ observed }: ClusterView<KiloFacts>): TargetPlan["gap"] {
@@ -208,14 +224,13 @@ function gapOf({ observed }: ClusterView<KiloFacts>): TargetPlan["gap"] {
   return { reason: observed.state === "stale" ? "TargetStale" : "TargetAbsent", detail: observed.because.detail };
 }
 
-function offersTo(view: ClusterView<KiloFacts>, { meshPlans, records, refusals }: Context): Offer[] {
-  return meshPlans.flatMap(({ mesh, state, members }) => {
-    if (state !== "active") return [];
+function offersTo(view: ClusterView<KiloFacts>, { records, meshesOf, refusals }: Context): Offer[] {
+  return (meshesOf.get(view.id) ?? []).flatMap((mesh) => {
     const record = records.get(mesh);
     const target = record?.roll.byCluster.get(view.id);
     const linked = target && record?.sourcesOf.get(target);
-    if (target === undefined || linked === undefined) return [];
-    return members.flatMap(({ entry, source }) => {
+    if (record === undefined || target === undefined || linked === undefined) return [];
+    return record.plan.members.flatMap(({ entry, source }) => {
       if (source === undefined || !linked.has(entry) || source.cluster === view.id) return [];
       if (refusals.of(mesh, entry, view.id) !== undefined) return [];
       return [{ source, target, doubtful: refusals.doubtful(target) }];
@@ -245,28 +260,22 @@ function memberFindings({ mesh, members }: MeshPlan): Diagnostic[] {
   });
 }
 
-/** What one access wants is not deleted through another access to what looks like the same cluster. */
-function guardTwins(
-  targets: readonly KiloTargetPlan[],
-  views: readonly ClusterView<KiloFacts>[],
-): readonly KiloTargetPlan[] {
-  const twins = twinsOf(views);
-  if (twins.length === 0) return targets;
-  const wanted = new Map(targets.map(({ target, desired }) => [target, new Set(desired.map(({ slot }) => slot))]));
-  return targets.map((plan) => {
-    const others = twins.flatMap(([a, b]) => (a.id === plan.target ? [b.id] : b.id === plan.target ? [a.id] : []));
-    if (others.length === 0) return plan;
-    const items = plan.items.map((item): Item => {
-      if (item.standing.owner !== "us" || !others.some((other) => wanted.get(other)?.has(item.slot))) return item;
-      const ifUnwanted: IfUnwanted = {
-        do: "hold",
-        reason: "SameClusterTwice",
-        detail: "wanted through another access to this cluster",
-      };
-      return { ...item, standing: { ...item.standing, ifUnwanted } };
-    });
-    return { ...plan, items };
-  });
+/**
+ * Plans every cluster. What looks like one cluster reached through two accesses is planned twice: what one access wants is
+ * not deleted through the other.
+ */
+function planViews(views: readonly ClusterView<KiloFacts>[], context: Context): readonly ViewPlan[] {
+  const planned = new Map(views.map((view) => [view.id, planView(view, context, new Set())]));
+  for (const [a, b] of twinsOf(views)) {
+    for (const [view, other] of [
+      [a, b],
+      [b, a],
+    ] as const) {
+      const wanted = new Set(planned.get(other.id)?.plan.desired.map(({ slot }) => slot));
+      planned.set(view.id, planView(view, context, wanted));
+    }
+  }
+  return [...planned.values()];
 }
 
 function twinFindings(views: readonly ClusterView<KiloFacts>[]): Diagnostic[] {

@@ -1,6 +1,6 @@
 // Which carrier of a source gets a range that several claim: one range, one Peer.
 
-import { type Cidr, containsAddress, hostRoute, networkAddress, prefixLength } from "../core/net/cidr.ts";
+import { type Cidr, hostRoute, networkAddress, prefixLength } from "../core/net/cidr.ts";
 import type { CidrItem } from "../core/net/cidr-index.ts";
 import { areDisjoint, keepDisjoint } from "../core/net/disjoint.ts";
 import { alive, type Carrier, type NodeReview } from "./carriers.ts";
@@ -98,6 +98,4 @@ function hostsByRight(
 
 /** Host routes of a node's internal addresses, only where the cluster was granted them; no node lives among Services. */
 export const internalRoutes = (node: NodeFacts, entry: Entry): readonly Cidr[] =>
-  node.internalIps
-    .filter((address) => entry.grant.hosts.some((range) => containsAddress(range, address)))
-    .map((address) => hostRoute(address));
+  node.internalIps.map((address) => hostRoute(address)).filter((route) => entry.grant.holdsHost(route));

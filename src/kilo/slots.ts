@@ -86,13 +86,25 @@ export function fillSlots(
 const isEstablished = (items: readonly Item[] | undefined, { source }: Bid): boolean =>
   items?.some((item) => item.standing.owner === "us" && item.party === source.cluster) ?? false;
 
-/** A Peer of ours that is held for another cluster or another mesh: it is not handed over while the hold lasts. */
+/** A Peer of ours that is held for another cluster: it is not handed over while the hold lasts. */
 function heldForAnother(items: readonly Item[] | undefined, { source }: Bid): Item | undefined {
   return items?.find(
-    ({ standing, party, intent }) =>
-      standing.owner === "us" &&
-      standing.ifUnwanted.do === "hold" &&
-      ((party !== undefined && party !== source.cluster) || (intent !== undefined && intent !== source.mesh.id)),
+    ({ standing, party }) =>
+      standing.owner === "us" && standing.ifUnwanted.do === "hold" && party !== undefined && party !== source.cluster,
+  );
+}
+
+/**
+ * Whether a Peer is held for another mesh with the same cluster. It is kept up to date all the same, but stays that
+ * mesh's, with everything it carries for it.
+ */
+export function isInCustody(item: Item | undefined, { owner, also }: Proposal): boolean {
+  if (item === undefined || item.standing.owner !== "us" || item.standing.ifUnwanted.do !== "hold") return false;
+  const { intent } = item;
+  return (
+    intent !== undefined &&
+    item.slot === owner.candidate.key &&
+    [owner, ...also].every((bid) => bid.source.mesh.id !== intent)
   );
 }
 

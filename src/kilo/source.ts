@@ -2,6 +2,7 @@
 // should know. Independent of any target; what depends on the target is decided in target.ts.
 
 import { type Diagnostic, listSome } from "../core/diagnostic.ts";
+import { appendAll } from "../core/list.ts";
 import { labelValue, peerName } from "../core/naming.ts";
 import type { CidrIndex } from "../core/net/cidr-index.ts";
 import { type Cidr, contains } from "../core/net/cidr.ts";
@@ -34,6 +35,8 @@ export type Candidate = {
   readonly internals: readonly Cidr[];
   /** The node's own WireGuard address, which is in `overlay` too if it got it. */
   readonly wireguard: Cidr;
+  /** Which of the ranges its Peer carries today are kept although no node claims them now, if any. */
+  readonly retains: ((claim: Cidr) => boolean) | undefined;
   readonly chain: Chain;
 };
 
@@ -45,6 +48,7 @@ export type SourcePlan = {
   readonly name: string;
   /** By node name. */
   readonly candidates: readonly Candidate[];
+  readonly candidateOf: ReadonlyMap<string, Candidate>;
   /** Nodes that are there but cannot be Peers, and whether what they had is kept for a while. */
   readonly faults: ReadonlyMap<string, Pick<NodeFault, "code" | "consequence">>;
   readonly unselected: ReadonlySet<string>;
@@ -92,7 +96,7 @@ export function planSource(input: SourceInput): SourcePlan {
   const faults = new Map<string, NodeFault>();
   const diagnostics: Diagnostic[] = [];
   const review = { entry, place, established: input.established, faults, diagnostics };
-  const carriers = findCarriers(facts.nodes, selected, review);
+  const carriers = findCarriers(facts, selected, review);
   const shares = shareOut(carriers, review);
   const usable = carriers.flatMap((carrier) => {
     const share = shares.get(carrier);
@@ -105,7 +109,7 @@ export function planSource(input: SourceInput): SourcePlan {
     place,
   );
   const candidates = usable.map(
-    ({ carrier: { node, key, wireguard }, share: { overlay, internals } }): Candidate => ({
+    ({ carrier: { node, key, wireguard, retains }, share: { overlay, internals } }): Candidate => ({
       node,
       key,
       name: peerName(mesh.name, entry.name, node.name),
@@ -114,11 +118,13 @@ export function planSource(input: SourceInput): SourcePlan {
       overlay,
       internals: internals.filter((route) => !wide.crowded.some((range) => contains(range, route))),
       wireguard,
+      retains,
       chain: followChain(node, entry.wireguardPort, input.dns),
     }),
   );
-  diagnostics.push(...wide.diagnostics, ...candidates.flatMap((candidate) => nodeAdvice(candidate, input, place)));
-  diagnostics.push(...hostNetworkAdvice(entry, carriers, place));
+  appendAll(diagnostics, wide.diagnostics);
+  for (const candidate of candidates) appendAll(diagnostics, nodeAdvice(candidate, input, place));
+  appendAll(diagnostics, hostNetworkAdvice(entry, carriers, place));
   if (facts.nodes.length === 0 && unreadable.length === 0) {
     diagnostics.push(diagnose("SourceEmpty", clusterAt, { entry: entry.name }));
   }
@@ -135,6 +141,7 @@ export function planSource(input: SourceInput): SourcePlan {
     cluster,
     name,
     candidates,
+    candidateOf: new Map(candidates.map((candidate) => [candidate.node.name, candidate])),
     faults,
     unselected: new Set(facts.nodes.filter((node) => !isSelected.has(node)).map((node) => node.name)),
     nodeNames,
@@ -147,7 +154,7 @@ export function planSource(input: SourceInput): SourcePlan {
     clusterWide: wide.ranges,
     internalsIn: internalsIn(wide.ranges, candidates),
     overlay: once(() => indexOf(candidates.flatMap((candidate) => candidate.overlay))),
-    keepaliveSeconds: Math.max(...mesh.entries.map((other) => other.keepaliveSeconds), 0),
+    keepaliveSeconds: mesh.entries.reduce((most, other) => Math.max(most, other.keepaliveSeconds), 0),
     skipped: faults.size,
     diagnostics: [...diagnostics, ...[...faults.values()].map((fault) => fault.diagnostic)],
   };

@@ -33,7 +33,7 @@ export function chooseEndpoints(
   diagnostics: Diagnostic[],
 ): Endpoints {
   const discovered = discoveredOn(input.facts?.nodes ?? []);
-  const here = new Set(input.offers.map((offer) => offer.source));
+  const here = new Set(input.offers.map((offer) => offer.source.cluster));
   const all = new Map<Proposal, Chosen>();
   for (const proposal of proposals) {
     const { source, candidate } = proposal.owner;
@@ -50,7 +50,7 @@ export function chooseEndpoints(
     const { endpoint } = choice;
     const enclosure = endpoint && enclosureOf(proposal.owner, endpoint, item);
     if (enclosure !== undefined && endpoint !== undefined) {
-      const values = { node, endpoint: endpoint.text, range: enclosure.range, owner: enclosure.source.name };
+      const values = { node, endpoint: endpoint.text, range: enclosure.range, owner: enclosure.name };
       diagnostics.push(aboutNode(place, node, "EndpointInsideRangeOfOther", values));
     }
     all.set(proposal, enclosure === undefined ? choice : noEndpoint);
@@ -66,20 +66,19 @@ export function chooseEndpoints(
     endpoint: IpEndpoint,
     item: Item | undefined,
   ): Enclosure | undefined {
-    const { crossings, ownSources, items } = input;
+    const { crossings, items } = input;
     const around =
-      endpoint === candidate.chain.endpoint ? crossings.around(candidate) : crossings.aroundEndpoint(endpoint);
+      endpoint === candidate.chain.endpoint ? crossings.around(candidate) : crossings.aroundEndpoint(source, endpoint);
     if (around.length === 0) return undefined;
     const inUse = carriedEndpoint(item?.fields["spec.endpoint"])?.text === endpoint.text;
     return around.find((enclosure) => {
-      const isOwn = enclosure.source.cluster === source.cluster || ownSources.includes(enclosure.source);
-      if (isOwn) return enclosure.overlay;
-      if (!here.has(enclosure.source)) return false;
+      if (enclosure.cluster === source.cluster || enclosure.cluster === input.id) return enclosure.overlay;
+      if (!here.has(enclosure.cluster)) return false;
       if (enclosure.overlay || !inUse) return true;
       return items.some(
         ({ standing, party, claims }) =>
           standing.owner === "us" &&
-          party === enclosure.source.cluster &&
+          party === enclosure.cluster &&
           claims.some((claim) => containsAddress(claim, endpoint.ip)),
       );
     });
@@ -113,14 +112,13 @@ export type EndpointsInUse = {
 };
 
 /** Collects the endpoints in use on a target. */
-export function endpointsInUse({ all }: Endpoints, input: TargetInput): EndpointsInUse {
+export function endpointsInUse({ all }: Endpoints, staying: readonly Item[], input: TargetInput): EndpointsInUse {
   const others = new Set<Address>();
   for (const [{ owner }, { endpoint }] of all) {
     const chained = endpoint === owner.candidate.chain.endpoint && input.crossings.around(owner.candidate).length === 0;
     if (endpoint !== undefined && !chained) others.add(endpoint.ip);
   }
-  for (const item of input.items) {
-    if (item.standing.owner === "us" && item.standing.ifUnwanted.do === "delete") continue;
+  for (const item of staying) {
     const endpoint = carriedEndpoint(item.fields["spec.endpoint"]);
     if (endpoint !== undefined) others.add(endpoint.ip);
   }

@@ -2,7 +2,7 @@
 // whole cluster; only what the target accepts, and nothing that somebody else's Peer holds or that leads to an endpoint.
 
 import { type Diagnostic, listSome } from "../core/diagnostic.ts";
-import { CidrIndex } from "../core/net/cidr-index.ts";
+import { CidrIndex, type CidrItem } from "../core/net/cidr-index.ts";
 import {
   aggregateDisjoint,
   type Cidr,
@@ -12,14 +12,16 @@ import {
   intersect,
   networkAddress,
 } from "../core/net/cidr.ts";
-import { keepDisjoint } from "../core/net/disjoint.ts";
+import { indexOf, keepDisjoint } from "../core/net/disjoint.ts";
 import { matchItems } from "../core/diff.ts";
 import type { Item } from "../core/plan.ts";
 import { type ClusterId, compareText } from "../core/world.ts";
-import { carriesAny, chooseAnchor } from "./anchor.ts";
+import { chooseAnchor } from "./anchor.ts";
+import type { AddressWithin } from "./crossings.ts";
 import { at, diagnose } from "./diagnostics.ts";
+import { byAge } from "./mesh-checks.ts";
 import { aboutNode } from "./node-checks.ts";
-import type { Bid, Proposal } from "./slots.ts";
+import { type Bid, isInCustody, type Proposal } from "./slots.ts";
 import { cutAround, piecesMax } from "./cluster-ranges.ts";
 import type { SourcePlan } from "./source.ts";
 import type { TargetInput } from "./target.ts";
@@ -42,8 +44,12 @@ export function assignRanges(
   input: TargetInput,
   diagnostics: Diagnostic[],
 ): Assignment {
-  const used = endpointsInUse(endpoints, input);
-  const immovable = immovableRanges(proposals, input);
+  const staying = stayingItems(proposals, input);
+  const used = endpointsInUse(endpoints, staying, input);
+  const immovable =
+    staying.length === 0
+      ? undefined
+      : new CidrIndex(staying.flatMap((item) => item.claims.map((cidr) => [cidr, item] as const)));
   const unaccepted = new Map<string, { bid: Bid; ranges: Set<Cidr> }>();
   const released = new Map<Item, Set<Cidr>>();
   const carried = new Map<Proposal, Carried>();
@@ -73,20 +79,50 @@ export function assignRanges(
       const disjoint = extra.length === 0 && proposal.owner.target.accepted === undefined && !shared;
       const claims = disjoint ? free : aggregateDisjoint(free);
       const carriesExtra = extra.some((cidr) => claims.includes(cidr));
-      const anchorMoved = carriesExtra && item !== undefined && !carriesAny(item, extra);
+      const anchorMoved = carriesExtra && item !== undefined && !extra.some((cidr) => item.claims.includes(cidr));
       carried.set(proposal, { claims, anchor: carriesExtra, anchorMoved });
     }
   }
   reportUnaccepted(unaccepted, input.name, diagnostics);
-  return { carried, released };
+  return { carried: withRetained(carried, itemOf, immovable), released };
+}
+
+/**
+ * Adds what a Peer carries today and must not lose yet: ranges of a mesh it is held for, and ranges of nodes behind a
+ * leader that cannot be read at the moment. Only what nobody else has or gets.
+ */
+function withRetained(
+  carried: ReadonlyMap<Proposal, Carried>,
+  itemOf: (proposal: Proposal) => Item | undefined,
+  immovable: CidrIndex<Item> | undefined,
+): ReadonlyMap<Proposal, Carried> {
+  const wishes: CidrItem<Proposal>[] = [];
+  for (const [proposal, share] of carried) {
+    const { retains } = proposal.owner.candidate;
+    const item = itemOf(proposal);
+    const custody = isInCustody(item, proposal);
+    if (item === undefined || !(custody || retains !== undefined)) continue;
+    for (const claim of item.claims) {
+      if (!share.claims.includes(claim) && (custody || retains?.(claim))) wishes.push({ cidr: claim, value: proposal });
+    }
+  }
+  if (wishes.length === 0) return carried;
+  const taken = indexOf([...carried.values()].flatMap((share) => share.claims));
+  const result = new Map(carried);
+  for (const { cidr, value: proposal } of keepDisjoint(wishes).kept) {
+    const share = result.get(proposal);
+    const isFree = taken.firstOverlap(cidr) === undefined && immovable?.firstOverlap(cidr) === undefined;
+    if (share !== undefined && isFree) result.set(proposal, { ...share, claims: [...share.claims, cidr] });
+  }
+  return result;
 }
 
 const bidsOf = ({ owner, also }: Proposal): readonly Bid[] => (also.length === 0 ? [owner] : [owner, ...also]);
 
-/** Ranges of Peers that stay whatever we plan: foreign ones, and ours that are held and that no proposal updates. */
-function immovableRanges(proposals: readonly Proposal[], { items }: TargetInput): CidrIndex<Item> | undefined {
+/** Peers that stay as they are whatever we plan: foreign ones, and ours that are held and that no proposal updates. */
+function stayingItems(proposals: readonly Proposal[], { items }: TargetInput): readonly Item[] {
   const stays = ({ standing }: Item): boolean => standing.owner === "other" || standing.ifUnwanted.do === "hold";
-  if (!items.some(stays)) return undefined;
+  if (!items.some(stays)) return [];
   const { keepers } = matchItems({
     desired: proposals.map(({ owner: { candidate } }) => ({
       name: candidate.name,
@@ -96,9 +132,7 @@ function immovableRanges(proposals: readonly Proposal[], { items }: TargetInput)
     items,
   });
   const updated = new Set(keepers.values());
-  const held = items.filter((item) => stays(item) && !updated.has(item));
-  if (held.length === 0) return undefined;
-  return new CidrIndex(held.flatMap((item) => item.claims.map((cidr) => [cidr, item] as const)));
+  return items.filter((item) => stays(item) && !updated.has(item));
 }
 
 function groupByCluster(proposals: readonly Proposal[]): readonly Proposal[][] {
@@ -139,11 +173,19 @@ type Surroundings = {
 function cutHere(range: Cidr, { source }: Bid, anchor: Proposal, around: Surroundings): readonly Cidr[] {
   const { used, immovable, item, input, diagnostics } = around;
   const where = at(source.mesh.id, source.name, "Cluster", source.name);
+  const carried = item?.claims.filter((claim) => contains(range, claim)) ?? [];
+  const neighbour = neighbourIn(range, source, input);
+  if (neighbour !== undefined) {
+    const found = `address ${networkAddress(neighbour.route)} of a node`;
+    const values = { range, source: source.entry.name, target: neighbour.name, found };
+    diagnostics.push(diagnose("RangeContainsObserved", where, values));
+    if (carried.length === 0) return [];
+  }
   const anchorNode = anchor.owner.candidate.node.name;
   const internals = (source.internalsIn.get(range) ?? []).filter(({ node }) => node !== anchorNode);
   const chained = input.crossings
-    .endpointsIn(source, range)
-    .filter((endpoint) => endpoint.source.cluster === source.cluster || input.ownSources.includes(endpoint.source));
+    .endpointsIn(source.cluster, range)
+    .filter(({ cluster }) => cluster === source.cluster || cluster === input.id);
   const endpoints = [
     ...chained.map(({ route }) => route),
     ...used.others.filter((address) => containsAddress(range, address)).map((address) => hostRoute(address)),
@@ -165,7 +207,18 @@ function cutHere(range: Cidr, { source }: Bid, anchor: Proposal, around: Surroun
   const pieces = cutAround(range, holes);
   if (pieces.length <= piecesMax) return pieces;
   diagnostics.push(diagnose("RangeFragmented", where, { range, pieces: pieces.length, target: input.name }));
-  return [];
+  // What is carried already goes on, as far as no endpoint has come into it.
+  const inTheWay = indexOf(holes);
+  return carried.filter((claim) => inTheWay.firstOverlap(claim) === undefined);
+}
+
+/** A cluster that meets the source here, in a mesh that is not younger, and whose nodes have addresses in the range. */
+function neighbourIn(range: Cidr, source: SourcePlan, { offers, crossings }: TargetInput): AddressWithin | undefined {
+  return crossings
+    .neighboursIn(source.cluster, range)
+    .find(({ cluster }) =>
+      offers.some((offer) => offer.source.cluster === cluster && byAge(offer.source.mesh, source.mesh) <= 0),
+    );
 }
 
 /** A node's own ranges, without internal addresses that are endpoints here. */
@@ -205,7 +258,7 @@ function accept(
   const { accepted } = bid.target;
   if (accepted === undefined) return ranges;
   return ranges.flatMap((range) => {
-    if (accepted.some((network) => contains(network, range))) return [range];
+    if (bid.target.accepts(range)) return [range];
     const key = `${bid.source.mesh.id}|${bid.source.entry.name}`;
     const noted = unaccepted.get(key) ?? { bid, ranges: new Set<Cidr>() };
     unaccepted.set(key, noted);

@@ -11,7 +11,7 @@ import type { EndpointOrigin } from "./endpoint.ts";
 import type { KiloFacts } from "./facts.ts";
 import type { Cidr } from "../core/net/cidr.ts";
 import { allowedIpsPath, isPeerLabel, peerFields, peerLabels, peerReasons } from "./peer.ts";
-import { fillSlots, type Offer, type Proposal } from "./slots.ts";
+import { fillSlots, isInCustody, type Offer, type Proposal } from "./slots.ts";
 import type { SourcePlan } from "./source.ts";
 import { chooseEndpoints, discoveredLabel } from "./target-endpoints.ts";
 import { assignRanges } from "./target-ranges.ts";
@@ -60,8 +60,13 @@ export function planTarget(input: TargetInput): TargetWish {
   const ours = input.items.filter((item) => item.standing.owner === "us" && item.origin !== undefined);
   const byOrigin = new Map(ours.map((item) => [item.origin, item]));
   // A node whose key was rotated has no Peer in the new slot yet: the one it was made into before counts.
-  const itemOf = ({ owner: { candidate } }: Proposal): Item | undefined =>
-    bySlot.get(candidate.key)?.find((item) => item.standing.owner === "us") ?? byOrigin.get(candidate.origin);
+  const wanted = new Set<string>(slots.proposals.map(({ owner }) => owner.candidate.key));
+  const itemOf = ({ owner: { candidate } }: Proposal): Item | undefined => {
+    const holder = bySlot.get(candidate.key)?.find((item) => item.standing.owner === "us");
+    if (holder !== undefined) return holder;
+    const former = byOrigin.get(candidate.origin);
+    return former === undefined || wanted.has(former.slot) ? undefined : former;
+  };
   const proposals = withinLimit(slots.proposals, itemOf, input, diagnostics);
   const endpoints = chooseEndpoints(proposals, itemOf, input, diagnostics);
   const { carried: ranges, released } = assignRanges(proposals, endpoints, itemOf, input, diagnostics);
@@ -73,6 +78,7 @@ export function planTarget(input: TargetInput): TargetWish {
     const { from, endpoint } = endpoints.of(proposal);
     const { source, candidate } = proposal.owner;
     const keepaliveSeconds = keepaliveOf(proposal);
+    const item = itemOf(proposal);
     const address = endpoint?.text ?? null;
     total += carried.claims.length;
     desired.push({
@@ -83,10 +89,7 @@ export function planTarget(input: TargetInput): TargetWish {
       origin: candidate.origin,
       claims: carried.claims,
       claimsPath: allowedIpsPath,
-      labels:
-        from === "discovered"
-          ? { ...candidate.labels, [peerLabels.endpointFrom]: discoveredLabel(candidate.chain) }
-          : candidate.labels,
+      labels: labelsHere(proposal, item, from),
       fields: peerFields(candidate.key, carried.claims, address, keepaliveSeconds),
       because: "NodeAppeared",
       reasons: carried.anchorMoved ? { ...peerReasons, [allowedIpsPath]: "AnchorMoved" } : peerReasons,
@@ -135,6 +138,20 @@ function withinLimit(
 const keepaliveOf = ({ owner, also }: Proposal): number =>
   also.reduce((most, bid) => Math.max(most, bid.source.keepaliveSeconds), owner.source.keepaliveSeconds);
 
+const ownLabels = (item: Item): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries(item.labels).filter(([key]) => isPeerLabel(key)));
+
+/** The labels of a Peer here: its node's, those of the mesh it is held for, and whether its endpoint was discovered. */
+function labelsHere(
+  proposal: Proposal,
+  item: Item | undefined,
+  from: EndpointOrigin,
+): Readonly<Record<string, string>> {
+  const { candidate } = proposal.owner;
+  const labels = item !== undefined && isInCustody(item, proposal) ? ownLabels(item) : candidate.labels;
+  return from === "discovered" ? { ...labels, [peerLabels.endpointFrom]: discoveredLabel(candidate.chain) } : labels;
+}
+
 /** A Peer that is held, as it is but for the addresses that a live node has got. */
 function trimmed(item: Item, released: ReadonlySet<Cidr>, { offers }: TargetInput): DesiredPeer {
   const claims = item.claims.filter((claim) => !released.has(claim));
@@ -147,7 +164,7 @@ function trimmed(item: Item, released: ReadonlySet<Cidr>, { offers }: TargetInpu
     origin: item.origin ?? item.name,
     claims,
     claimsPath: allowedIpsPath,
-    labels: Object.fromEntries(Object.entries(item.labels).filter(([key]) => isPeerLabel(key))),
+    labels: ownLabels(item),
     fields: { ...item.fields, [allowedIpsPath]: claims },
     because: "Held",
     reasons: { [allowedIpsPath]: "AddressReassigned" },

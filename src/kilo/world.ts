@@ -1,7 +1,8 @@
 // A world file → the world the planner sees. Whatever cannot be read is kept as a finding, never thrown.
 
 import type { World as WorldFile, WorldCluster } from "../api/world.ts";
-import { fieldsOf, textOf } from "../core/json.ts";
+import { canonicalText, fieldsOf, textOf } from "../core/json.ts";
+import { appendAll } from "../core/list.ts";
 import type { Cidr } from "../core/net/cidr.ts";
 import {
   type ClusterId,
@@ -112,7 +113,7 @@ function readObjects(raw: readonly unknown[]): Objects {
       }
       case "ServiceCIDR":
       case "Service":
-        serviceRanges.push(...readServiceRanges(object));
+        appendAll(serviceRanges, readServiceRanges(object));
         break;
       case "Namespace":
         if (metadataText(object, "name") === "kube-system") uid = metadataText(object, "uid");
@@ -149,6 +150,9 @@ function flatten(raw: unknown): readonly unknown[] {
   return items.map((item: unknown) => (kindOf(item) === undefined ? { ...fieldsOf(item), kind: itemKind } : item));
 }
 
+/** Kinds whose objects have no namespace, whatever their metadata says. */
+const clusterScoped: ReadonlySet<string> = new Set(["Node", "Peer", "Namespace", "ServiceCIDR"]);
+
 /** One object per kind and name. Which of two is taken must not depend on their order, so the text decides. */
 function distinct(objects: readonly unknown[], unreadable: Unreadable[]): readonly unknown[] {
   const byName = new Map<string, unknown>();
@@ -160,12 +164,13 @@ function distinct(objects: readonly unknown[], unreadable: Unreadable[]): readon
       unnamed.push(object);
       continue;
     }
-    const key = JSON.stringify([kind, metadataText(object, "namespace") ?? "", name]);
+    const namespace = clusterScoped.has(kind) ? "" : (metadataText(object, "namespace") ?? "default");
+    const key = JSON.stringify([kind, namespace, name]);
     const other = byName.get(key);
     if (other === undefined) byName.set(key, object);
     else {
-      const first = JSON.stringify(other);
-      const second = JSON.stringify(object);
+      const first = canonicalText(other);
+      const second = canonicalText(object);
       if (first === second) continue;
       const detail = `there are two ${kind} objects of this name; one of them is used`;
       unreadable.push({ kind: "object", name, detail });

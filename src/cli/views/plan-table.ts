@@ -11,7 +11,8 @@ export type TableOptions = { readonly color: boolean; readonly verbose: boolean 
 type Paint = ReturnType<typeof pc.createColors>;
 
 /** Renders a plan as text. */
-export function planTable(plan: PlanDocument, { color, verbose }: TableOptions): string {
+export function planTable(document: PlanDocument, { color, verbose }: TableOptions): string {
+  const plan = printable(document);
   const paint = pc.createColors(color);
   const targets = [...new Set([...plan.peers, ...plan.operations, ...plan.holds].map(({ target }) => target))].sort();
   const blocks = targets.map((target) => targetBlock(target, plan, paint));
@@ -21,6 +22,14 @@ export function planTable(plan: PlanDocument, { color, verbose }: TableOptions):
     blocks.push([paint.bold("meshes"), ...plan.meshes.flatMap((mesh) => meshLines(mesh, paint))].join("\n"));
   blocks.push(summaryLine(plan, paint));
   return `${blocks.join("\n\n")}\n`;
+}
+
+/** The plan without control characters: names come from outside, and a terminal obeys escape sequences. */
+function printable<T>(value: T): T {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the same shape, other texts
+  return JSON.parse(JSON.stringify(value), (_, field: unknown) =>
+    typeof field === "string" ? field.replace(/[\p{Cc}\p{Cf}]/gu, "�") : field,
+  ) as T;
 }
 
 function targetBlock(target: string, plan: PlanDocument, paint: Paint): string {

@@ -1,5 +1,5 @@
 import { type CidrItem, CidrIndex } from "./cidr-index.ts";
-import { type Cidr, compareCidrs, overlaps, sortCidrs } from "./cidr.ts";
+import { type Cidr, compareCidrs, contains, overlaps, sortCidrs } from "./cidr.ts";
 
 /** What was kept of a list of ranges, and what had to yield to which of the kept ones. */
 export type Disjoint<T> = {
@@ -37,6 +37,13 @@ export function areDisjoint(cidrs: readonly Cidr[]): boolean {
 /** An index over ranges alone. */
 export const indexOf = (cidrs: Iterable<Cidr>): CidrIndex<Cidr> =>
   new CidrIndex(Array.from(cidrs, (cidr) => [cidr, cidr] as const));
+
+/** A test whether one of the ranges contains another range. */
+export function containment(ranges: readonly Cidr[]): (cidr: Cidr) => boolean {
+  if (ranges.length <= 8) return (cidr) => ranges.some((range) => contains(range, cidr));
+  const index = indexOf(ranges);
+  return (cidr) => index.overlapping(cidr).some((item) => contains(item.cidr, cidr));
+}
 
 function insertionPoint<T>(sorted: readonly CidrItem<T>[], cidr: Cidr): number {
   let low = 0;
