@@ -81,7 +81,7 @@ export function matchItems<D extends Pick<Desired, "name" | "slot" | "origin">>(
   for (const desired of plan.desired) {
     const holders = bySlot.get(desired.slot);
     if (holders === undefined) continue;
-    const keeper = holders.find((item) => item.name === desired.name) ?? holders[0];
+    const keeper = keeperOf(desired, holders);
     for (const item of holders) {
       used.add(item);
       if (item === keeper) keepers.set(desired, item);
@@ -100,6 +100,14 @@ export function matchItems<D extends Pick<Desired, "name" | "slot" | "origin">>(
     keepers.set(desired, item);
   }
   return { keepers, surplus, unwanted: ours.filter((item) => !used.has(item)) };
+}
+
+/** Of several holders of a slot, the one made from the same thing stays, by its name if there are more. */
+export function keeperOf(desired: Pick<Desired, "name" | "origin">, holders: readonly Item[]): Item | undefined {
+  if (holders.length === 1) return holders[0];
+  const same = holders.filter((item) => item.origin === desired.origin);
+  const eligible = same.length > 0 ? same : holders;
+  return eligible.find((item) => item.name === desired.name) ?? eligible[0];
 }
 
 /** Names for what has to be created. Only where two want one name, or it is taken, does anything but the wish decide. */

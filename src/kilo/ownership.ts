@@ -134,7 +134,7 @@ export function fateOf(
 
 function decide(
   peer: PeerFacts,
-  { mesh, missing }: Ownership & { readonly owner: "us" },
+  { mesh, adopted, missing }: Ownership & { readonly owner: "us" },
   context: FateContext,
   source: Entry | undefined,
   plan: SourcePlan | undefined,
@@ -143,6 +143,8 @@ function decide(
   if (context.intentsGap !== undefined) return hold("IntentsStale", context.intentsGap);
   if (missing.length > 0) return hold("IdentityDamaged", `labels are missing: ${missing.join(", ")}`);
   if (mesh === undefined) return remove("MeshGone");
+  // A mesh whose entries cannot be read may own any of the old operator's Peers of its name: a reason to keep, no more.
+  if (adopted && mesh.invalid !== undefined) return hold("MeshRefused", `mesh ${mesh.id} cannot be read`);
   switch (context.stateOf(mesh)) {
     case "terminating":
       return remove("MeshTerminating");

@@ -88,6 +88,7 @@ const isEstablished = (items: readonly Item[] | undefined, { source }: Bid): boo
 
 /** A Peer of ours that is held for another cluster: it is not handed over while the hold lasts. */
 function heldForAnother(items: readonly Item[] | undefined, { source }: Bid): Item | undefined {
+  if (items?.some(({ standing, party }) => standing.owner === "us" && party === source.cluster)) return undefined;
   return items?.find(
     ({ standing, party }) =>
       standing.owner === "us" && standing.ifUnwanted.do === "hold" && party !== undefined && party !== source.cluster,

@@ -12,7 +12,7 @@ import {
   intersect,
   networkAddress,
 } from "../core/net/cidr.ts";
-import { indexOf, keepDisjoint } from "../core/net/disjoint.ts";
+import { containment, indexOf, keepDisjoint } from "../core/net/disjoint.ts";
 import { matchItems } from "../core/diff.ts";
 import type { Item } from "../core/plan.ts";
 import { type ClusterId, compareText } from "../core/world.ts";
@@ -30,10 +30,10 @@ import { type Endpoints, type EndpointsInUse, endpointsInUse } from "./target-en
 /** What one Peer carries on a target. */
 export type Carried = { readonly claims: readonly Cidr[]; readonly anchor: boolean; readonly anchorMoved: boolean };
 
-/** What every Peer carries, and what Peers that are held give up to a live node. */
+/** What every Peer carries, and what is left to held Peers that give an address up to a live node. */
 export type Assignment = {
   readonly carried: ReadonlyMap<Proposal, Carried>;
-  readonly released: ReadonlyMap<Item, ReadonlySet<Cidr>>;
+  readonly released: ReadonlyMap<Item, readonly Cidr[]>;
 };
 
 /** Gives every range on a target to one Peer, or to none. */
@@ -51,7 +51,7 @@ export function assignRanges(
       ? undefined
       : new CidrIndex(staying.flatMap((item) => item.claims.map((cidr) => [cidr, item] as const)));
   const unaccepted = new Map<string, { bid: Bid; ranges: Set<Cidr> }>();
-  const released = new Map<Item, Set<Cidr>>();
+  const released = new Map<Item, readonly Cidr[]>();
   const carried = new Map<Proposal, Carried>();
   for (const group of groupByCluster(proposals)) {
     const declared = clusterWideOf(group);
@@ -304,7 +304,7 @@ function withoutHeld(
     readonly extra: readonly Cidr[];
     readonly item: Item | undefined;
     readonly immovable: CidrIndex<Item>;
-    readonly released: Map<Item, Set<Cidr>>;
+    readonly released: Map<Item, readonly Cidr[]>;
     readonly diagnostics: Diagnostic[];
   },
 ): readonly Cidr[] {
@@ -322,8 +322,9 @@ function withoutHeld(
       diagnostics.push(aboutNode(place, candidate.node.name, "ForeignRangeConflict", values));
       return kept;
     }
-    if (held === range && range === candidate.wireguard && givesUp(holder, proposal)) {
-      released.set(holder, (released.get(holder) ?? new Set<Cidr>()).add(range));
+    const left = held === range && range === candidate.wireguard ? leftWithout(range, holder, released, proposal) : [];
+    if (left.length > 0) {
+      released.set(holder, left);
       return true;
     }
     // The anchor of before is held and still carries the ranges of the cluster: nothing is missing.
@@ -334,12 +335,21 @@ function withoutHeld(
   });
 }
 
-const givesUp = ({ party, intent, claims, standing }: Item, { owner: { source } }: Proposal): boolean =>
-  party === source.cluster &&
-  intent === source.mesh.id &&
-  claims.length > 1 &&
-  standing.owner === "us" &&
-  graceReasons.has(standing.ifUnwanted.reason);
+/** What a held Peer of the same source would carry without an address; nothing, if it cannot give it up. */
+function leftWithout(
+  address: Cidr,
+  holder: Item,
+  released: ReadonlyMap<Item, readonly Cidr[]>,
+  { owner: { source, target } }: Proposal,
+): readonly Cidr[] {
+  const { party, intent, standing } = holder;
+  if (party !== source.cluster || intent !== source.mesh.id || standing.owner !== "us") return [];
+  if (!graceReasons.has(standing.ifUnwanted.reason)) return [];
+  const granted = containment(source.entry.grant.all);
+  return (released.get(holder) ?? holder.claims).filter(
+    (claim) => claim !== address && granted(claim) && target.accepts(claim),
+  );
+}
 
 /** Holds that wait for a node whose agent is restarting; the others leave a Peer exactly as it is. */
 const graceReasons: ReadonlySet<string> = new Set([

@@ -2,7 +2,7 @@
 // target: on what it accepts, on the endpoints in use there, and on the Peers that somebody else keeps on it.
 
 import type { Diagnostic } from "../core/diagnostic.ts";
-import { itemsBySlot } from "../core/diff.ts";
+import { itemsBySlot, keeperOf } from "../core/diff.ts";
 import type { Desired, Item } from "../core/plan.ts";
 import { type ClusterId, compareText } from "../core/world.ts";
 import type { Crossings } from "./crossings.ts";
@@ -62,7 +62,8 @@ export function planTarget(input: TargetInput): TargetWish {
   // A node whose key was rotated has no Peer in the new slot yet: the one it was made into before counts.
   const wanted = new Set<string>(slots.proposals.map(({ owner }) => owner.candidate.key));
   const itemOf = ({ owner: { candidate } }: Proposal): Item | undefined => {
-    const holder = bySlot.get(candidate.key)?.find((item) => item.standing.owner === "us");
+    const holders = bySlot.get(candidate.key)?.filter((item) => item.standing.owner === "us");
+    const holder = holders && keeperOf(candidate, holders);
     if (holder !== undefined) return holder;
     const former = byOrigin.get(candidate.origin);
     return former === undefined || wanted.has(former.slot) ? undefined : former;
@@ -104,7 +105,7 @@ export function planTarget(input: TargetInput): TargetWish {
       },
     });
   }
-  for (const [item, addresses] of released) desired.push(trimmed(item, addresses, input));
+  for (const [item, claims] of released) desired.push(trimmed(item, claims, input));
   if (total > input.limits.rangesWarn) {
     const where = at(undefined, input.name, "Cluster", input.name);
     diagnostics.push(diagnose("TargetBudget", where, { ranges: total, warn: input.limits.rangesWarn }));
@@ -153,8 +154,7 @@ function labelsHere(
 }
 
 /** A Peer that is held, as it is but for the addresses that a live node has got. */
-function trimmed(item: Item, released: ReadonlySet<Cidr>, { offers }: TargetInput): DesiredPeer {
-  const claims = item.claims.filter((claim) => !released.has(claim));
+function trimmed(item: Item, claims: readonly Cidr[], { offers }: TargetInput): DesiredPeer {
   const { "spec.endpoint": endpoint, "spec.persistentKeepalive": keepalive } = item.fields;
   return {
     kind: item.kind,
