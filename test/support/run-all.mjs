@@ -7,16 +7,20 @@ import { join } from "node:path";
 const scratch = mkdtempSync(join(tmpdir(), "causeway-test-"));
 const report = join(scratch, "report.json");
 const steps = [
-  ["types", "npm", ["run", "-s", "types"]],
-  ["lint", "npm", ["run", "-s", "lint"]],
-  ["format", "npm", ["run", "-s", "format:check"]],
-  ["tests", "npx", ["vitest", "run", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`]],
+  { name: "types", command: "npm", args: ["run", "-s", "types"] },
+  { name: "lint", command: "npm", args: ["run", "-s", "lint"] },
+  { name: "format", command: "npm", args: ["run", "-s", "format:check"] },
+  {
+    name: "tests",
+    command: "npx",
+    args: ["vitest", "run", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`],
+  },
 ];
 
 let passed = 0;
 let failed = 0;
 let skipped = 0;
-for (const [name, command, args] of steps) {
+for (const { name, command, args } of steps) {
   const started = performance.now();
   const { status } = spawnSync(command, args, { stdio: "inherit" });
   console.log(`${status === 0 ? "ok  " : "FAIL"} ${name} (${((performance.now() - started) / 1000).toFixed(1)} s)`);

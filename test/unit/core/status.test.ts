@@ -59,7 +59,7 @@ describe("graphOf", () => {
 describe("Redacted", () => {
   test("prints as [redacted] wherever it ends up", () => {
     const secret = new Redacted("hunter2");
-    expect([String(secret), JSON.stringify({ secret }), `${secret}`]).toEqual([
+    expect([String(secret), JSON.stringify({ secret }), secret.toString()]).toEqual([
       "[redacted]",
       '{"secret":"[redacted]"}',
       "[redacted]",
