@@ -7,6 +7,7 @@
 //   retire   what nothing desires, when nothing depends on it any more
 
 import type { Change, Desired, Field, Fields, Hold, Item, Operation, TargetPlan } from "./plan.ts";
+import { appendAll } from "./list.ts";
 import { alternativeName } from "./naming.ts";
 import { orderByClaims, type Step } from "./order.ts";
 import { type ClusterId, compareText } from "./world.ts";
@@ -133,7 +134,7 @@ function nameDesired(plan: TargetPlan, keepers: ReadonlyMap<Desired, Item>): Map
       taken.add(name);
       names.set(first, name);
     }
-    disputed.push(...others);
+    appendAll(disputed, others);
   }
   for (const desired of disputed.sort((a, b) => compareText(a.name, b.name) || byOrigin(a, b))) {
     let identity = desired.origin;

@@ -4,6 +4,7 @@ import { causewayApiVersion } from "../api/world.ts";
 import type { Diagnostic } from "../core/diagnostic.ts";
 import { diff } from "../core/diff.ts";
 import { type Graph, graphOf } from "../core/graph.ts";
+import { appendTo } from "../core/list.ts";
 import type { Change, Item, Operation } from "../core/plan.ts";
 import type { Condition } from "../core/status.ts";
 import { compareText } from "../core/world.ts";
@@ -90,10 +91,10 @@ export function planDocument(world: KiloWorld, plan: KiloPlan): PlanDocument {
     for (const operation of result.operations) {
       summary[operation.action] += 1;
       operations.push(operationDocument(name, operation));
-      for (const intent of operation.intents) append(pending, intent, operation);
+      for (const intent of operation.intents) appendTo(pending, intent, operation);
     }
-    for (const item of result.kept) append(kept, item.intent ?? "", item);
-    holds.push(...result.holds.map(({ reason, detail, objects }) => ({ target: name, reason, detail, objects })));
+    for (const item of result.kept) appendTo(kept, item.intent ?? "", item);
+    for (const { reason, detail, objects } of result.holds) holds.push({ target: name, reason, detail, objects });
   }
   const order = (peer: PeerDocument): string =>
     JSON.stringify([peer.target, peer.source, peer.mesh, peer.node, peer.publicKey]);
@@ -121,12 +122,6 @@ export function planDocument(world: KiloWorld, plan: KiloPlan): PlanDocument {
     })),
     summary,
   };
-}
-
-function append<T>(lists: Map<string, T[]>, key: string, value: T): void {
-  const list = lists.get(key);
-  if (list === undefined) lists.set(key, [value]);
-  else list.push(value);
 }
 
 /** The fleet as a graph: which cluster is reached from which. */

@@ -1,4 +1,5 @@
 import { fieldsOf, listOf, textOf } from "../core/json.ts";
+import { appendAll } from "../core/list.ts";
 import type { MtuFacts } from "./facts.ts";
 
 /**
@@ -11,13 +12,14 @@ export function readClusterMtu(objects: readonly unknown[]): Omit<MtuFacts, "pat
   for (const object of objects) {
     const { kind, metadata, data, spec } = fieldsOf(object);
     const name = textOf(fieldsOf(metadata)["name"]) ?? "";
-    if (kind === "ConfigMap" && name === "cilium-config") pod.push(...numberIn(fieldsOf(data)["mtu"]));
-    if (kind === "ConfigMap" && name === "kilo") pod.push(...mtuInJson(fieldsOf(data)["cni-conf.json"]));
+    if (kind === "ConfigMap" && name === "cilium-config") appendAll(pod, numberIn(fieldsOf(data)["mtu"]));
+    if (kind === "ConfigMap" && name === "kilo") appendAll(pod, mtuInJson(fieldsOf(data)["cni-conf.json"]));
     if (kind !== "DaemonSet" || !name.startsWith("kilo")) continue;
     const podSpec = fieldsOf(fieldsOf(fieldsOf(spec)["template"])["spec"]);
     const args = listOf(podSpec["containers"]).flatMap((container) => listOf(fieldsOf(container)["args"]));
     for (const argument of args) {
-      if (typeof argument === "string" && argument.startsWith("--mtu=")) wireguard.push(...numberIn(argument.slice(6)));
+      if (typeof argument === "string" && argument.startsWith("--mtu="))
+        appendAll(wireguard, numberIn(argument.slice(6)));
     }
   }
   return { pod: smallest(pod), wireguard: smallest(wireguard) };

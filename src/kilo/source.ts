@@ -4,7 +4,6 @@
 import { type Diagnostic, listSome } from "../core/diagnostic.ts";
 import { appendAll } from "../core/list.ts";
 import { labelValue, peerName } from "../core/naming.ts";
-import type { CidrIndex } from "../core/net/cidr-index.ts";
 import { type Cidr, contains } from "../core/net/cidr.ts";
 import { indexOf } from "../core/net/disjoint.ts";
 import type { PublicKey } from "../core/net/public-key.ts";
@@ -64,8 +63,6 @@ export type SourcePlan = {
   readonly clusterWide: readonly Cidr[];
   /** The internal addresses that lie in each of those. */
   readonly internalsIn: ReadonlyMap<Cidr, readonly { readonly node: string; readonly route: Cidr }[]>;
-  /** Addresses that exist only inside the tunnels of this source; indexed when first asked for. */
-  readonly overlay: () => CidrIndex<Cidr>;
   readonly keepaliveSeconds: number;
   readonly skipped: number;
   readonly diagnostics: readonly Diagnostic[];
@@ -153,7 +150,6 @@ export function planSource(input: SourceInput): SourcePlan {
     incomplete: unreadable.some((object) => object.name === undefined),
     clusterWide: wide.ranges,
     internalsIn: internalsIn(wide.ranges, candidates),
-    overlay: once(() => indexOf(candidates.flatMap((candidate) => candidate.overlay))),
     keepaliveSeconds: mesh.entries.reduce((most, other) => Math.max(most, other.keepaliveSeconds), 0),
     skipped: faults.size,
     diagnostics: [...diagnostics, ...[...faults.values()].map((fault) => fault.diagnostic)],

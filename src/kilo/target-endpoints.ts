@@ -68,7 +68,7 @@ export function chooseEndpoints(
   ): Enclosure | undefined {
     const { crossings, items } = input;
     const around =
-      endpoint === candidate.chain.endpoint ? crossings.around(candidate) : crossings.aroundEndpoint(source, endpoint);
+      endpoint === candidate.chain.endpoint ? crossings.around(candidate) : crossings.aroundEndpoint(endpoint);
     if (around.length === 0) return undefined;
     const inUse = carriedEndpoint(item?.fields["spec.endpoint"])?.text === endpoint.text;
     return around.find((enclosure) => {

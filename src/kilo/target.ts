@@ -2,7 +2,7 @@
 // target: on what it accepts, on the endpoints in use there, and on the Peers that somebody else keeps on it.
 
 import type { Diagnostic } from "../core/diagnostic.ts";
-import { itemsBySlot, keeperOf } from "../core/diff.ts";
+import { changesBetween, itemsBySlot, keeperOf } from "../core/diff.ts";
 import type { Desired, Item } from "../core/plan.ts";
 import { type ClusterId, compareText } from "../core/world.ts";
 import type { Crossings } from "./crossings.ts";
@@ -81,6 +81,9 @@ export function planTarget(input: TargetInput): TargetWish {
     const keepaliveSeconds = keepaliveOf(proposal);
     const item = itemOf(proposal);
     const address = endpoint?.text ?? null;
+    const fields = peerFields(candidate.key, carried.claims, address, keepaliveSeconds);
+    // Held for another mesh and as it should be: left alone, not taken over.
+    if (item !== undefined && isInCustody(item, proposal) && changesBetween(item.fields, fields).length === 0) continue;
     total += carried.claims.length;
     desired.push({
       kind: "Peer",
@@ -91,7 +94,7 @@ export function planTarget(input: TargetInput): TargetWish {
       claims: carried.claims,
       claimsPath: allowedIpsPath,
       labels: labelsHere(proposal, item, from),
-      fields: peerFields(candidate.key, carried.claims, address, keepaliveSeconds),
+      fields,
       because: "NodeAppeared",
       reasons: carried.anchorMoved ? { ...peerReasons, [allowedIpsPath]: "AnchorMoved" } : peerReasons,
       note: {
@@ -140,7 +143,11 @@ const keepaliveOf = ({ owner, also }: Proposal): number =>
   also.reduce((most, bid) => Math.max(most, bid.source.keepaliveSeconds), owner.source.keepaliveSeconds);
 
 const ownLabels = (item: Item): Readonly<Record<string, string>> =>
-  Object.fromEntries(Object.entries(item.labels).filter(([key]) => isPeerLabel(key)));
+  Object.fromEntries(
+    Object.entries(item.labels)
+      .filter(([key]) => isPeerLabel(key))
+      .sort(([a], [b]) => compareText(a, b)),
+  );
 
 /** The labels of a Peer here: its node's, those of the mesh it is held for, and whether its endpoint was discovered. */
 function labelsHere(
