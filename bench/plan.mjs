@@ -19,7 +19,7 @@ const families = {
     [5, 5_000],
   ], // 1,000, 10,000 and 100,000 Peers
 };
-const tenantCounts = [67, 667, 6_667]; // 1,005, 10,005 and 100,005 Peers
+const tenantCounts = [67, 667, 3_334]; // 1,005, 10,005 and 50,010 Peers
 const rounds = 7;
 
 /** Prints planning times and the growth exponents. */

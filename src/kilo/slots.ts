@@ -31,6 +31,8 @@ export type Slots = {
   readonly diagnostics: readonly Diagnostic[];
 };
 
+const noBids: readonly Bid[] = [];
+
 /** Orders offers: older meshes first, then the local cluster, then by name. */
 export function byPrecedence(a: Offer, b: Offer): number {
   return (
@@ -47,19 +49,19 @@ export function fillSlots(
   nodeKeys: ReadonlyMap<string, string>,
 ): Slots {
   const diagnostics: Diagnostic[] = [];
-  const filled = new Map<PublicKey, { owner: Bid; also: Bid[] }>();
+  const filled = new Map<PublicKey, { readonly owner: Bid; also: readonly Bid[] }>();
   for (const offer of [...offers].sort(byPrecedence)) {
-    const { source } = offer;
+    const { source, target, doubtful } = offer;
     for (const candidate of source.candidates) {
-      const bid: Bid = { ...offer, candidate };
+      const bid: Bid = { source, target, doubtful, candidate };
       const first = filled.get(candidate.key);
-      if (first === undefined) filled.set(candidate.key, { owner: bid, also: [] });
-      else if (first.owner.source.cluster === source.cluster) first.also.push(bid);
+      if (first === undefined) filled.set(candidate.key, { owner: bid, also: noBids });
+      else if (first.owner.source.cluster === source.cluster) first.also = [...first.also, bid];
       else {
         const winner = isEstablished(itemsBySlot.get(candidate.key), bid) ? bid : first.owner;
         const loser = winner === bid ? first.owner : bid;
         diagnostics.push(keyConflict(loser, `node ${winner.candidate.node.name} of cluster ${winner.source.name}`));
-        if (winner === bid) filled.set(candidate.key, { owner: bid, also: [] });
+        if (winner === bid) filled.set(candidate.key, { owner: bid, also: noBids });
       }
     }
   }
@@ -67,8 +69,9 @@ export function fillSlots(
   for (const [key, proposal] of filled) {
     const { owner } = proposal;
     const ownNode = nodeKeys.get(key);
-    const foreign = itemsBySlot.get(key)?.find((item) => item.standing.owner === "other");
-    const held = heldForAnother(itemsBySlot.get(key), owner);
+    const items = itemsBySlot.get(key);
+    const foreign = items?.find((item) => item.standing.owner === "other");
+    const held = items && heldForAnother(items, owner);
     if (ownNode !== undefined) diagnostics.push(keyConflict(owner, `node ${ownNode} of the receiving cluster`));
     else if (foreign?.standing.owner === "other") {
       const values = { node: owner.candidate.node.name, peer: foreign.name, who: foreign.standing.who };
@@ -87,9 +90,9 @@ const isEstablished = (items: readonly Item[] | undefined, { source }: Bid): boo
   items?.some((item) => item.standing.owner === "us" && item.party === source.cluster) ?? false;
 
 /** A Peer of ours that is held for another cluster: it is not handed over while the hold lasts. */
-function heldForAnother(items: readonly Item[] | undefined, { source }: Bid): Item | undefined {
-  if (items?.some(({ standing, party }) => standing.owner === "us" && party === source.cluster)) return undefined;
-  return items?.find(
+function heldForAnother(items: readonly Item[], { source }: Bid): Item | undefined {
+  if (items.some(({ standing, party }) => standing.owner === "us" && party === source.cluster)) return undefined;
+  return items.find(
     ({ standing, party }) =>
       standing.owner === "us" && standing.ifUnwanted.do === "hold" && party !== undefined && party !== source.cluster,
   );

@@ -58,6 +58,15 @@ export function assignRanges(
     const anchor = declared.size === 0 ? undefined : chooseAnchor(group, [...declared.keys()], itemOf);
     const shared = group.some((each) => each.also.length > 0 || each.owner.source !== group[0]?.owner.source);
     const wants = group.map((proposal) => {
+      const { owner, also } = proposal;
+      if (
+        proposal !== anchor &&
+        also.length === 0 &&
+        owner.doubtful === undefined &&
+        owner.target.accepted === undefined
+      ) {
+        return { proposal, plain: ownRanges(owner, used), extra: [] };
+      }
       const item = itemOf(proposal);
       const take = (bid: Bid, offered: readonly Cidr[]): readonly Cidr[] =>
         accept(bid, undisputed(bid, offered, item, input.name, diagnostics), unaccepted);

@@ -57,17 +57,7 @@ export function planTarget(input: TargetInput): TargetWish {
   const bySlot = itemsBySlot(input.items);
   const slots = fillSlots(input.offers, bySlot, nodeKeys(input.facts));
   const diagnostics: Diagnostic[] = [...slots.diagnostics];
-  const ours = input.items.filter((item) => item.standing.owner === "us" && item.origin !== undefined);
-  const byOrigin = new Map(ours.map((item) => [item.origin, item]));
-  // A node whose key was rotated has no Peer in the new slot yet: the one it was made into before counts.
-  const wanted = new Set<string>(slots.proposals.map(({ owner }) => owner.candidate.key));
-  const itemOf = ({ owner: { candidate } }: Proposal): Item | undefined => {
-    const holders = bySlot.get(candidate.key)?.filter((item) => item.standing.owner === "us");
-    const holder = holders && keeperOf(candidate, holders);
-    if (holder !== undefined) return holder;
-    const former = byOrigin.get(candidate.origin);
-    return former === undefined || wanted.has(former.slot) ? undefined : former;
-  };
+  const itemOf = currentItems(slots.proposals, bySlot, input.items);
   const proposals = withinLimit(slots.proposals, itemOf, input, diagnostics);
   const endpoints = chooseEndpoints(proposals, itemOf, input, diagnostics);
   const { carried: ranges, released } = assignRanges(proposals, endpoints, itemOf, input, diagnostics);
@@ -114,6 +104,28 @@ export function planTarget(input: TargetInput): TargetWish {
     diagnostics.push(diagnose("TargetBudget", where, { ranges: total, warn: input.limits.rangesWarn }));
   }
   return { desired, diagnostics };
+}
+
+/** The Peer that stands for each proposal today: by its key, else by what it was made from. */
+function currentItems(
+  proposals: readonly Proposal[],
+  bySlot: ReadonlyMap<string, readonly Item[]>,
+  items: readonly Item[],
+): (proposal: Proposal) => Item | undefined {
+  const current = new Map<Proposal, Item>();
+  if (items.length === 0) return () => undefined;
+  const ours = items.filter((item) => item.standing.owner === "us" && item.origin !== undefined);
+  const byOrigin = new Map(ours.map((item) => [item.origin, item]));
+  const wanted = new Set<string>(proposals.map(({ owner }) => owner.candidate.key));
+  for (const proposal of proposals) {
+    const { candidate } = proposal.owner;
+    const holders = bySlot.get(candidate.key)?.filter((item) => item.standing.owner === "us") ?? [];
+    // A node whose key was rotated has no Peer in the new slot yet: the one it was made into before counts.
+    const former = holders.length === 0 ? byOrigin.get(candidate.origin) : undefined;
+    const item = keeperOf(candidate, holders) ?? (former && !wanted.has(former.slot) ? former : undefined);
+    if (item !== undefined) current.set(proposal, item);
+  }
+  return (proposal) => current.get(proposal);
 }
 
 const nodeKeys = (facts: KiloFacts | undefined): Map<string, string> =>
