@@ -133,7 +133,7 @@ export function planGraph(world: KiloWorld, plan: KiloPlan): Graph {
   );
 }
 
-function peerDocument(target: string, name: string, { note, slot, claims, labels }: DesiredPeer): PeerDocument {
+function peerDocument(target: string, name: string, { note, slot, labels }: DesiredPeer): PeerDocument {
   return {
     target,
     source: note.source,
@@ -141,7 +141,7 @@ function peerDocument(target: string, name: string, { note, slot, claims, labels
     node: note.node,
     name,
     publicKey: slot,
-    allowedIPs: claims,
+    allowedIPs: note.granted,
     endpoint: note.endpoint,
     endpointFrom: note.endpointFrom,
     persistentKeepalive: note.keepaliveSeconds,

@@ -28,7 +28,13 @@ import type { TargetInput } from "./target.ts";
 import { type Endpoints, type EndpointsInUse, endpointsInUse } from "./target-endpoints.ts";
 
 /** What one Peer carries on a target. */
-export type Carried = { readonly claims: readonly Cidr[]; readonly anchor: boolean; readonly anchorMoved: boolean };
+export type Carried = {
+  readonly claims: readonly Cidr[];
+  /** Of those, what it would not get now but has and must not lose yet. */
+  readonly retained: readonly Cidr[];
+  readonly anchor: boolean;
+  readonly anchorMoved: boolean;
+};
 
 /** What every Peer carries, and what is left to held Peers that give an address up to a live node. */
 export type Assignment = {
@@ -89,7 +95,7 @@ export function assignRanges(
       const claims = disjoint ? free : aggregateDisjoint(free);
       const carriesExtra = extra.some((cidr) => claims.includes(cidr));
       const anchorMoved = carriesExtra && item !== undefined && !extra.some((cidr) => item.claims.includes(cidr));
-      carried.set(proposal, { claims, anchor: carriesExtra, anchorMoved });
+      carried.set(proposal, { claims, retained: nothing, anchor: carriesExtra, anchorMoved });
     }
   }
   reportUnaccepted(unaccepted, input.name, diagnostics);
@@ -121,10 +127,13 @@ function withRetained(
   for (const { cidr, value: proposal } of keepDisjoint(wishes).kept) {
     const share = result.get(proposal);
     const isFree = taken.firstOverlap(cidr) === undefined && immovable?.firstOverlap(cidr) === undefined;
-    if (share !== undefined && isFree) result.set(proposal, { ...share, claims: [...share.claims, cidr] });
+    if (share === undefined || !isFree) continue;
+    result.set(proposal, { ...share, claims: [...share.claims, cidr], retained: [...share.retained, cidr] });
   }
   return result;
 }
+
+const nothing: readonly Cidr[] = [];
 
 const bidsOf = ({ owner, also }: Proposal): readonly Bid[] => (also.length === 0 ? [owner] : [owner, ...also]);
 

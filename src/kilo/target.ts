@@ -2,7 +2,7 @@
 // target: on what it accepts, on the endpoints in use there, and on the Peers that somebody else keeps on it.
 
 import type { Diagnostic } from "../core/diagnostic.ts";
-import { changesBetween, itemsBySlot, keeperOf } from "../core/diff.ts";
+import { itemsBySlot, keeperOf } from "../core/diff.ts";
 import type { Desired, Item } from "../core/plan.ts";
 import { type ClusterId, compareText } from "../core/world.ts";
 import type { Crossings } from "./crossings.ts";
@@ -21,6 +21,8 @@ export type PeerNote = {
   readonly mesh: string;
   readonly source: string;
   readonly node: string;
+  /** What active meshes grant of it; a Peer held for another mesh may carry more. */
+  readonly granted: readonly Cidr[];
   readonly endpoint: string | null;
   readonly endpointFrom: EndpointOrigin;
   readonly keepaliveSeconds: number;
@@ -72,8 +74,6 @@ export function planTarget(input: TargetInput): TargetWish {
     const item = itemOf(proposal);
     const address = endpoint?.text ?? null;
     const fields = peerFields(candidate.key, carried.claims, address, keepaliveSeconds);
-    // Held for another mesh and as it should be: left alone, not taken over.
-    if (item !== undefined && isInCustody(item, proposal) && changesBetween(item.fields, fields).length === 0) continue;
     total += carried.claims.length;
     desired.push({
       kind: "Peer",
@@ -91,6 +91,9 @@ export function planTarget(input: TargetInput): TargetWish {
         mesh: source.mesh.id,
         source: source.name,
         node: candidate.node.name,
+        granted: isInCustody(item, proposal)
+          ? carried.claims.filter((claim) => !carried.retained.includes(claim))
+          : carried.claims,
         endpoint: address,
         endpointFrom: from,
         keepaliveSeconds,
@@ -191,6 +194,7 @@ function trimmed(item: Item, claims: readonly Cidr[], { offers }: TargetInput): 
       mesh: item.intent ?? "",
       source: offers.find(({ source }) => source.cluster === item.party)?.source.name ?? "",
       node: item.labels[peerLabels.node] ?? "",
+      granted: claims,
       endpoint: typeof endpoint === "string" ? endpoint : null,
       endpointFrom: endpoint === null ? "none" : "last-known",
       keepaliveSeconds: typeof keepalive === "number" ? keepalive : 0,
