@@ -3,7 +3,8 @@
 import type { Diagnostic } from "../core/diagnostic.ts";
 import type { Address } from "../core/net/address.ts";
 import { shortHash } from "../core/naming.ts";
-import { containsAddress } from "../core/net/cidr.ts";
+import { CidrIndex } from "../core/net/cidr-index.ts";
+import { containsAddress, hostRoute } from "../core/net/cidr.ts";
 import type { Item } from "../core/plan.ts";
 import type { ClusterId } from "../core/world.ts";
 import type { Enclosure } from "./crossings.ts";
@@ -29,9 +30,12 @@ export type Endpoints = {
 export function chooseEndpoints(
   proposals: readonly Proposal[],
   itemOf: (proposal: Proposal) => Item | undefined,
+  staying: readonly Item[],
   input: TargetInput,
   diagnostics: Diagnostic[],
 ): Endpoints {
+  const held = staying.filter((item) => item.standing.owner === "us");
+  const heldRanges = new CidrIndex(held.flatMap(({ name, claims }) => claims.map((claim) => [claim, name] as const)));
   const discovered = discoveredOn(input.facts?.nodes ?? []);
   const here = new Set(input.offers.map((offer) => offer.source.cluster));
   const all = new Map<Proposal, Chosen>();
@@ -67,6 +71,10 @@ export function chooseEndpoints(
     item: Item | undefined,
   ): Enclosure | undefined {
     const { crossings, items } = input;
+    const kept = heldRanges.size === 0 ? undefined : heldRanges.firstOverlap(hostRoute(endpoint.ip));
+    if (kept !== undefined) {
+      return { cluster: source.cluster, name: `Peer ${kept.value}`, range: kept.cidr, overlay: true };
+    }
     const around =
       endpoint === candidate.chain.endpoint ? crossings.around(candidate) : crossings.aroundEndpoint(endpoint);
     if (around.length === 0) return undefined;

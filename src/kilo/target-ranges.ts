@@ -42,15 +42,18 @@ export type Assignment = {
   readonly released: ReadonlyMap<Item, readonly Cidr[]>;
 };
 
+/** Everything that `assignRanges` looks at beside the proposals. */
+export type RangeInput = {
+  readonly endpoints: Endpoints;
+  readonly staying: readonly Item[];
+  readonly itemOf: (proposal: Proposal) => Item | undefined;
+  readonly input: TargetInput;
+  readonly diagnostics: Diagnostic[];
+};
+
 /** Gives every range on a target to one Peer, or to none. */
-export function assignRanges(
-  proposals: readonly Proposal[],
-  endpoints: Endpoints,
-  itemOf: (proposal: Proposal) => Item | undefined,
-  input: TargetInput,
-  diagnostics: Diagnostic[],
-): Assignment {
-  const staying = stayingItems(proposals, input);
+export function assignRanges(proposals: readonly Proposal[], around: RangeInput): Assignment {
+  const { endpoints, staying, itemOf, input, diagnostics } = around;
   const used = endpointsInUse(endpoints, staying, input);
   const immovable =
     staying.length === 0
@@ -99,16 +102,16 @@ export function assignRanges(
     }
   }
   reportUnaccepted(unaccepted, input.name, diagnostics);
-  return { carried: withRetained(carried, itemOf, immovable), released };
+  return { carried: withRetained(carried, around, immovable), released };
 }
 
 /**
  * Adds what a Peer carries today and must not lose yet: ranges of a mesh it is held for, and ranges of nodes behind a
- * leader that cannot be read at the moment. Only what nobody else has or gets.
+ * leader that cannot be read at the moment. Only what nobody else has or gets, and where no tunnel ends.
  */
 function withRetained(
   carried: ReadonlyMap<Proposal, Carried>,
-  itemOf: (proposal: Proposal) => Item | undefined,
+  { endpoints, itemOf }: RangeInput,
   immovable: CidrIndex<Item> | undefined,
 ): ReadonlyMap<Proposal, Carried> {
   const wishes: CidrItem<Proposal>[] = [];
@@ -122,7 +125,8 @@ function withRetained(
     }
   }
   if (wishes.length === 0) return carried;
-  const taken = indexOf([...carried.values()].flatMap((share) => share.claims));
+  const addresses = [...endpoints.all.values()].flatMap(({ endpoint }) => (endpoint ? [hostRoute(endpoint.ip)] : []));
+  const taken = indexOf([...addresses, ...[...carried.values()].flatMap((share) => share.claims)]);
   const result = new Map(carried);
   for (const { cidr, value: proposal } of keepDisjoint(wishes).kept) {
     const share = result.get(proposal);
@@ -138,7 +142,7 @@ const nothing: readonly Cidr[] = [];
 const bidsOf = ({ owner, also }: Proposal): readonly Bid[] => (also.length === 0 ? [owner] : [owner, ...also]);
 
 /** Peers that stay as they are whatever we plan: foreign ones, and ours that are held and that no proposal updates. */
-function stayingItems(proposals: readonly Proposal[], { items }: TargetInput): readonly Item[] {
+export function stayingItems(proposals: readonly Proposal[], { items }: TargetInput): readonly Item[] {
   const stays = ({ standing }: Item): boolean => standing.owner === "other" || standing.ifUnwanted.do === "hold";
   if (!items.some(stays)) return [];
   const { keepers } = matchItems({

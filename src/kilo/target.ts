@@ -3,6 +3,7 @@
 
 import type { Diagnostic } from "../core/diagnostic.ts";
 import { itemsBySlot, keeperOf } from "../core/diff.ts";
+import { appendAll } from "../core/list.ts";
 import type { Desired, Item } from "../core/plan.ts";
 import { type ClusterId, compareText } from "../core/world.ts";
 import type { Crossings } from "./crossings.ts";
@@ -13,8 +14,8 @@ import type { Cidr } from "../core/net/cidr.ts";
 import { allowedIpsPath, isPeerLabel, peerFields, peerLabels, peerReasons } from "./peer.ts";
 import { fillSlots, isInCustody, type Offer, type Proposal } from "./slots.ts";
 import type { SourcePlan } from "./source.ts";
-import { chooseEndpoints, discoveredLabel } from "./target-endpoints.ts";
-import { assignRanges } from "./target-ranges.ts";
+import { chooseEndpoints, discoveredLabel, type Endpoints } from "./target-endpoints.ts";
+import { type Assignment, assignRanges, stayingItems } from "./target-ranges.ts";
 
 /** What a plan says of a desired Peer beside its content. */
 export type PeerNote = {
@@ -60,13 +61,16 @@ export function planTarget(input: TargetInput): TargetWish {
   const slots = fillSlots(input.offers, bySlot, nodeKeys(input.facts));
   const diagnostics: Diagnostic[] = [...slots.diagnostics];
   const itemOf = currentItems(slots.proposals, bySlot, input.items);
-  const proposals = withinLimit(slots.proposals, itemOf, input, diagnostics);
-  const endpoints = chooseEndpoints(proposals, itemOf, input, diagnostics);
-  const { carried: ranges, released } = assignRanges(proposals, endpoints, itemOf, input, diagnostics);
+  const { proposals, endpoints, assignment, found } = settle(
+    withinLimit(slots.proposals, itemOf, input, diagnostics),
+    itemOf,
+    input,
+  );
+  appendAll(diagnostics, found);
   const desired: DesiredPeer[] = [];
   let total = 0;
   for (const proposal of proposals) {
-    const carried = ranges.get(proposal);
+    const carried = assignment.carried.get(proposal);
     if (carried === undefined || carried.claims.length === 0) continue;
     const { from, endpoint } = endpoints.of(proposal);
     const { source, candidate } = proposal.owner;
@@ -101,12 +105,43 @@ export function planTarget(input: TargetInput): TargetWish {
       },
     });
   }
-  for (const [item, claims] of released) desired.push(trimmed(item, claims, input));
+  for (const [item, claims] of assignment.released) desired.push(trimmed(item, claims, input));
   if (total > input.limits.rangesWarn) {
     const where = at(undefined, input.name, "Cluster", input.name);
     diagnostics.push(diagnose("TargetBudget", where, { ranges: total, warn: input.limits.rangesWarn }));
   }
   return { desired, diagnostics };
+}
+
+/**
+ * Chooses endpoints and gives out ranges. A proposal that gets nothing is given up, and if its Peer is held, that Peer
+ * stays as it is and is in the way of others: then everything is decided once more without it.
+ */
+function settle(
+  proposals: readonly Proposal[],
+  itemOf: (proposal: Proposal) => Item | undefined,
+  input: TargetInput,
+): {
+  readonly proposals: readonly Proposal[];
+  readonly endpoints: Endpoints;
+  readonly assignment: Assignment;
+  readonly found: readonly Diagnostic[];
+} {
+  const found: Diagnostic[] = [];
+  const staying = stayingItems(proposals, input);
+  const endpoints = chooseEndpoints(proposals, itemOf, staying, input, found);
+  const assignment = assignRanges(proposals, { endpoints, staying, itemOf, input, diagnostics: found });
+  const isStuck = (proposal: Proposal): boolean => {
+    const item = itemOf(proposal);
+    if (item === undefined || item.standing.owner !== "us" || item.standing.ifUnwanted.do !== "hold") return false;
+    return assignment.carried.get(proposal)?.claims.length === 0;
+  };
+  if (!proposals.some(isStuck)) return { proposals, endpoints, assignment, found };
+  return settle(
+    proposals.filter((proposal) => !isStuck(proposal)),
+    itemOf,
+    input,
+  );
 }
 
 /** The Peer that stands for each proposal today: by its key, else by what it was made from. */
