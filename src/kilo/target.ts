@@ -8,7 +8,7 @@ import type { Desired, Item } from "../core/plan.ts";
 import { type ClusterId, compareText } from "../core/world.ts";
 import type { Crossings } from "./crossings.ts";
 import { at, diagnose } from "./diagnostics.ts";
-import type { EndpointOrigin } from "./endpoint.ts";
+import { carriedEndpoint, type EndpointOrigin } from "./endpoint.ts";
 import type { KiloFacts } from "./facts.ts";
 import type { Cidr } from "../core/net/cidr.ts";
 import { allowedIpsPath, isPeerLabel, peerFields, peerLabels, peerReasons } from "./peer.ts";
@@ -212,7 +212,8 @@ function labelsHere(
 
 /** A Peer that is held, as it is but for the addresses that a live node has got. */
 function trimmed(item: Item, claims: readonly Cidr[], { offers }: TargetInput): DesiredPeer {
-  const { "spec.endpoint": endpoint, "spec.persistentKeepalive": keepalive } = item.fields;
+  const keepalive = item.fields["spec.persistentKeepalive"];
+  const endpoint = carriedEndpoint(item.fields["spec.endpoint"])?.text ?? null;
   return {
     kind: item.kind,
     intents: item.intent === undefined ? [] : [item.intent],
@@ -222,15 +223,15 @@ function trimmed(item: Item, claims: readonly Cidr[], { offers }: TargetInput): 
     claims,
     claimsPath: allowedIpsPath,
     labels: ownLabels(item),
-    fields: { ...item.fields, [allowedIpsPath]: claims },
+    fields: { ...item.fields, [allowedIpsPath]: claims, "spec.endpoint": endpoint },
     because: "Held",
     reasons: { [allowedIpsPath]: "AddressReassigned" },
     note: {
       mesh: item.intent ?? "",
       source: offers.find(({ source }) => source.cluster === item.party)?.source.name ?? "",
-      node: item.labels[peerLabels.node] ?? "",
+      node: item.labels[peerLabels.node] ?? item.name,
       granted: claims,
-      endpoint: typeof endpoint === "string" ? endpoint : null,
+      endpoint,
       endpointFrom: endpoint === null ? "none" : "last-known",
       keepaliveSeconds: typeof keepalive === "number" ? keepalive : 0,
       anchor: false,
