@@ -195,7 +195,9 @@ type Surroundings = {
 function cutHere(range: Cidr, { source }: Bid, anchor: Proposal, around: Surroundings): readonly Cidr[] {
   const { used, immovable, item, input, diagnostics } = around;
   const where = at(source.mesh.id, source.name, "Cluster", source.name);
-  const carried = item?.claims.filter((claim) => contains(range, claim)) ?? [];
+  // A node's own address in the range is no part of it that is carried.
+  const { internals: ownAddresses } = anchor.owner.candidate;
+  const carried = item?.claims.filter((claim) => contains(range, claim) && !ownAddresses.includes(claim)) ?? [];
   const neighbour = neighbourIn(range, source, input);
   if (neighbour !== undefined) {
     const found = `address ${networkAddress(neighbour.route)} of a node`;
