@@ -12,7 +12,7 @@ import {
   intersect,
   networkAddress,
 } from "../core/net/cidr.ts";
-import { containment, indexOf, keepDisjoint } from "../core/net/disjoint.ts";
+import { indexOf, keepDisjoint } from "../core/net/disjoint.ts";
 import { matchItems } from "../core/diff.ts";
 import type { Item } from "../core/plan.ts";
 import { type ClusterId, compareText } from "../core/world.ts";
@@ -21,7 +21,7 @@ import type { AddressWithin } from "./crossings.ts";
 import { at, diagnose } from "./diagnostics.ts";
 import { byAge } from "./mesh-checks.ts";
 import { aboutNode } from "./node-checks.ts";
-import { type Bid, isInCustody, type Proposal } from "./slots.ts";
+import { type Bid, isInCustody, type Offer, type Proposal } from "./slots.ts";
 import { cutAround, piecesMax } from "./cluster-ranges.ts";
 import type { SourcePlan } from "./source.ts";
 import type { TargetInput } from "./target.ts";
@@ -92,7 +92,7 @@ export function assignRanges(proposals: readonly Proposal[], around: RangeInput)
       const free =
         immovable === undefined
           ? wanted
-          : withoutHeld(proposal, { wanted, extra, item, immovable, released, diagnostics });
+          : withoutHeld(proposal, { wanted, extra, item, immovable, released, offers: input.offers, diagnostics });
       // Around the anchor's own addresses a range is not cut; then they are in it already.
       const disjoint = extra.length === 0 && proposal.owner.target.accepted === undefined && !shared;
       const claims = disjoint ? free : aggregateDisjoint(free);
@@ -329,10 +329,11 @@ function withoutHeld(
     readonly item: Item | undefined;
     readonly immovable: CidrIndex<Item>;
     readonly released: Map<Item, readonly Cidr[]>;
+    readonly offers: readonly Offer[];
     readonly diagnostics: Diagnostic[];
   },
 ): readonly Cidr[] {
-  const { wanted, extra, item, immovable, released, diagnostics } = claim;
+  const { wanted, extra, item, immovable, released, offers, diagnostics } = claim;
   const { source, candidate } = proposal.owner;
   return wanted.filter((range) => {
     const hit = immovable.firstOverlap(range);
@@ -346,7 +347,8 @@ function withoutHeld(
       diagnostics.push(aboutNode(place, candidate.node.name, "ForeignRangeConflict", values));
       return kept;
     }
-    const left = held === range && range === candidate.wireguard ? leftWithout(range, holder, released, proposal) : [];
+    const left =
+      held === range && range === candidate.wireguard ? leftWithout(range, holder, { released, offers, proposal }) : [];
     if (left.length > 0) {
       released.set(holder, left);
       return true;
@@ -363,16 +365,22 @@ function withoutHeld(
 function leftWithout(
   address: Cidr,
   holder: Item,
-  released: ReadonlyMap<Item, readonly Cidr[]>,
-  { owner: { source, target } }: Proposal,
+  around: {
+    readonly released: ReadonlyMap<Item, readonly Cidr[]>;
+    readonly offers: readonly Offer[];
+    readonly proposal: Proposal;
+  },
 ): readonly Cidr[] {
   const { party, intent, standing } = holder;
+  const { source } = around.proposal.owner;
   if (party !== source.cluster || intent !== source.mesh.id || standing.owner !== "us") return [];
   if (!graceReasons.has(standing.ifUnwanted.reason)) return [];
-  const granted = containment(source.entry.grant.all);
-  return (released.get(holder) ?? holder.claims).filter(
-    (claim) => claim !== address && granted(claim) && target.accepts(claim),
-  );
+  const offers = around.offers.filter((offer) => offer.source.cluster === party);
+  const isOffered = (claim: Cidr): boolean =>
+    offers.some(
+      (offer) => offer.target.accepts(claim) && offer.source.entry.grant.all.some((range) => contains(range, claim)),
+    );
+  return (around.released.get(holder) ?? holder.claims).filter((claim) => claim !== address && isOffered(claim));
 }
 
 /** Holds that wait for a node whose agent is restarting; the others leave a Peer exactly as it is. */
