@@ -31,6 +31,7 @@ describe("layers", () => {
     const compilerOptions = {
       rootDir: `${up}/src/${folder}`,
       outDir: `${scratch}/out`,
+      noEmit: true,
       tsBuildInfoFile: `${scratch}/${folder}.info`,
     };
     writeFileSync(

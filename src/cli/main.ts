@@ -10,7 +10,7 @@ Start here:
   causeway plan --help                                  how to describe your own fleet
 
 Result on stdout, everything else on stderr. Exit codes: 0 fine · 1 the answer is no ·
-2 bad usage or bad input · 3 a cluster, file or tool could not be reached.`;
+2 bad usage or bad input · 3 a cluster, file or tool could not be reached · 70 a fault of ours.`;
 
 /** Runs the command line and answers with the exit code. */
 export async function main(args: readonly string[], terminal: Terminal = processTerminal()): Promise<number> {

@@ -46,7 +46,7 @@ export type ClusterView<Facts> = {
 /** Everything a provider may look at, as one immutable value. */
 export type World<Intent, Facts> = {
   readonly revision: number;
-  /** Milliseconds since the epoch; only grace periods look at it. */
+  /** Milliseconds since the epoch, 0 when unknown; grace periods and the age of check-ins look at it. */
   readonly nowMs: number;
   /** Identity of this control plane: the UID of the local cluster, when it is known. */
   readonly instance: string | undefined;

@@ -134,7 +134,7 @@ export const kiloCatalogue = {
     severity: "warning",
     what: ({ entry: name }) => `cluster ${quote(name)} shows no Nodes at all`,
     why: "An empty list is more often a hiccup than the truth; existing Peers are kept for the grace period.",
-    fix: (_, where) => `kubectl get nodes on cluster ${where.subject.cluster}, and check that the nodeSelector matches`,
+    fix: (_, where) => `check on cluster ${where.subject.cluster}: kubectl get nodes`,
   }),
   GranularityUnknown: entry<{ values: string }>({
     severity: "info",
@@ -171,7 +171,7 @@ export const kiloCatalogue = {
   RangeFragmented: entry<{ range: string; pieces: number; target: string }>({
     severity: "error",
     what: (v) =>
-      `${v.range} is not carried to ${v.target}: cut around the endpoints in use there it would fall into ${v.pieces} pieces`,
+      `${v.range} is not carried to ${v.target} any further: cut around the addresses in use there it would fall into ${v.pieces} pieces`,
     why: "A tunnel must not lead to its own endpoint, and Kilo's cost grows with the square of the number of allowed IPs.",
     fix: (_, where) =>
       `declare the parts that are needed as ranges of their own, away from the endpoints: ${editMesh(where)}`,
@@ -214,7 +214,7 @@ export const kiloCatalogue = {
     severity: "warning",
     what: (v) => `node ${v.node} has duplicate WireGuard IP`,
     why: (v) =>
-      `${v.address} is also claimed by node ${v.winner}, whose agent checked in last. Kilo numbers nodes by sort order, so this is normal for a moment after nodes come or go.`,
+      `${v.address} is also claimed by node ${v.winner}, which had it before or checked in last. Kilo numbers nodes by sort order, so this is normal for a moment after nodes come or go.`,
     fix: (v) =>
       `if it stays, check the agent on ${v.node}: its Peer is kept without ${v.address} until it gets an address of its own`,
   }),
@@ -284,7 +284,7 @@ export const kiloCatalogue = {
     severity: "error",
     what: (v) =>
       `the public key of node ${v.winner} is also on ${v.losers.length === 1 ? "node" : `${v.losers.length} other nodes:`} ${listSome(v.losers)}`,
-    why: "Kilo and WireGuard know a peer by its key: only one node per key can be reached. The one whose agent checked in last is used.",
+    why: "Kilo and WireGuard know a peer by its key: only one node per key can be reached: the one that has the Peer while its agent is alive, else the one that checked in last.",
     fix: () => "give every node its own key: delete /var/lib/kilo/key on the copies and restart Kilo's agent there",
   }),
   PublicKeyConflict: entry<{ node: string; other: string }>({
@@ -296,7 +296,7 @@ export const kiloCatalogue = {
   PodCIDRDuplicate: entry<{ node: string; cidr: string; winner: string }>({
     severity: "error",
     what: (v) => `node "${v.node}" claims pod range ${v.cidr}, which overlaps that of node ${v.winner}`,
-    why: "An address can be routed to one node only; the range stays with the node whose agent checked in last.",
+    why: "An address can be routed to one node only; a range stays with the node that has it, then goes to the narrower claim, then to the agent that checked in last.",
     fix: (_, where) => `check spec.podCIDRs of both nodes: ${inspect(where)}`,
   }),
   PodCIDRNotDeclared: entry<{ node: string; cidr: string }>({
@@ -316,7 +316,7 @@ export const kiloCatalogue = {
   EndpointInsideRangeOfOther: entry<{ node: string; endpoint: string; range: string; owner: string }>({
     severity: "error",
     what: (v) =>
-      `the endpoint ${v.endpoint} of node ${v.node} lies inside ${v.range}, which is reached through the tunnels to ${v.owner}; it is not used`,
+      `the endpoint ${v.endpoint} of node ${v.node} lies inside ${v.range}, which is reached through the tunnels of ${v.owner}; it is not used`,
     why: "Tunnel packets to such an address would go into a tunnel again. What a cluster was granted counts more than what a node writes on itself.",
     fix: (v) => annotate(v.node, "clustermesh-endpoint", "ADDRESS:51820"),
   }),
@@ -392,12 +392,12 @@ export const kiloCatalogue = {
     why: "It stands for another cluster, and as long as that is held it is not handed over.",
     fix: (v) => `clear the reason; to give the Peer up by hand: kubectl delete peer ${word(v.peer)}`,
   }),
-  LegacyPeerUnclaimed: entry<{ peer: string; pair: string; detail: string }>({
+  LegacyPeerUnclaimed: entry<{ peer: string; pair: string; detail: string; prunable: boolean }>({
     severity: "warning",
     what: (v) => `Peer "${v.peer}" carries only the old operator's labels (${v.pair}) and is left alone: ${v.detail}`,
     why: "It may belong to a second controller that works on this cluster.",
     fix: (v) =>
-      `if no other controller needs it: kubectl delete peer ${word(v.peer)}, or let Causeway do it with --prune-legacy`,
+      `if no other controller needs it: kubectl delete peer ${word(v.peer)}${v.prunable ? ", or let Causeway do it with --prune-legacy" : ""}`,
   }),
   PeerOfAnother: entry<{ peer: string }>({
     severity: "info",

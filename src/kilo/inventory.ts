@@ -86,7 +86,7 @@ export function takeInventory(
       }
       const where = at(undefined, view.name, "Peer", peer.name);
       const pair = `${peer.labels[meshLabel]}/${peer.labels[sourceClusterLabel]}`;
-      diagnostics.push(diagnose("LegacyPeerUnclaimed", where, { peer: peer.name, pair, detail }));
+      diagnostics.push(diagnose("LegacyPeerUnclaimed", where, { peer: peer.name, pair, detail, prunable }));
     }
     if (own.who === anotherCauseway) {
       diagnostics.push(diagnose("PeerOfAnother", at(undefined, view.name, "Peer", peer.name), { peer: peer.name }));

@@ -121,7 +121,8 @@ function withRetained(
     const custody = isInCustody(item, proposal);
     if (item === undefined || !(custody || retains !== undefined)) continue;
     for (const claim of item.claims) {
-      if (!share.claims.includes(claim) && (custody || retains?.(claim))) wishes.push({ cidr: claim, value: proposal });
+      const isKept = custody || (retains?.(claim) && proposal.owner.target.accepts(claim));
+      if (isKept && !share.claims.includes(claim)) wishes.push({ cidr: claim, value: proposal });
     }
   }
   if (wishes.length === 0) return carried;
@@ -219,16 +220,21 @@ function cutHere(range: Cidr, { source }: Bid, anchor: Proposal, around: Surroun
     const values = { range, endpoint: networkAddress(first), target: input.name };
     diagnostics.push(diagnose("EndpointInsideRange", where, values));
   }
-  const held = item?.claims.includes(range) ? [] : (immovable?.overlapping(range) ?? []);
-  const inside = held.filter(({ cidr }) => cidr !== range && contains(range, cidr));
-  for (const { cidr, value } of inside) {
-    if (value.standing.owner !== "other") continue;
-    const values = { range, peer: value.name, who: value.standing.who, held: cidr, outcome: "written without it" };
-    const place = { mesh: source.mesh.id, cluster: source.name };
-    diagnostics.push(aboutNode(place, anchorNode, "ForeignRangeConflict", values));
-  }
-  const holes = [...internals.map(({ route }) => route), ...endpoints, ...inside.map(({ cidr }) => cidr)];
-  const pieces = cutAround(range, holes);
+  const holes = [...internals.map(({ route }) => route), ...endpoints];
+  const pieces = cutAround(range, holes).flatMap((piece) => {
+    if (immovable === undefined || item?.claims.includes(piece)) return [piece];
+    const inside = immovable.overlapping(piece).filter(({ cidr }) => cidr !== piece && contains(piece, cidr));
+    for (const { cidr, value } of inside) {
+      if (value.standing.owner !== "other") continue;
+      const values = { range, peer: value.name, who: value.standing.who, held: cidr, outcome: "written without it" };
+      const place = { mesh: source.mesh.id, cluster: source.name };
+      diagnostics.push(aboutNode(place, anchorNode, "ForeignRangeConflict", values));
+    }
+    return cutAround(
+      piece,
+      inside.map(({ cidr }) => cidr),
+    );
+  });
   if (pieces.length <= piecesMax) return pieces;
   diagnostics.push(diagnose("RangeFragmented", where, { range, pieces: pieces.length, target: input.name }));
   // What is carried already goes on, as far as no endpoint has come into it.

@@ -15,7 +15,7 @@ import { allowedIpsPath, isPeerLabel, peerFields, peerLabels, peerReasons } from
 import { fillSlots, isInCustody, type Offer, type Proposal } from "./slots.ts";
 import type { SourcePlan } from "./source.ts";
 import { chooseEndpoints, discoveredLabel, type Endpoints } from "./target-endpoints.ts";
-import { type Assignment, assignRanges, stayingItems } from "./target-ranges.ts";
+import { type Assignment, assignRanges, type Carried, stayingItems } from "./target-ranges.ts";
 
 /** What a plan says of a desired Peer beside its content. */
 export type PeerNote = {
@@ -113,36 +113,39 @@ export function planTarget(input: TargetInput): TargetWish {
   return { desired, diagnostics };
 }
 
+type Settled = {
+  readonly proposals: readonly Proposal[];
+  readonly endpoints: Endpoints;
+  readonly assignment: Assignment;
+  readonly found: readonly Diagnostic[];
+};
+
+/** How often a target is decided anew because a held Peer turned out to stay; in practice once. */
+const roundsMax = 5;
+
 /**
  * Chooses endpoints and gives out ranges. A proposal that gets nothing is given up, and if its Peer is held, that Peer
  * stays as it is and is in the way of others: then everything is decided once more without it.
  */
 function settle(
-  proposals: readonly Proposal[],
+  all: readonly Proposal[],
   itemOf: (proposal: Proposal) => Item | undefined,
   input: TargetInput,
-): {
-  readonly proposals: readonly Proposal[];
-  readonly endpoints: Endpoints;
-  readonly assignment: Assignment;
-  readonly found: readonly Diagnostic[];
-} {
-  const found: Diagnostic[] = [];
-  const staying = stayingItems(proposals, input);
-  const endpoints = chooseEndpoints(proposals, itemOf, staying, input, found);
-  const assignment = assignRanges(proposals, { endpoints, staying, itemOf, input, diagnostics: found });
-  const isStuck = (proposal: Proposal): boolean => {
-    const item = itemOf(proposal);
-    if (item === undefined || item.standing.owner !== "us" || item.standing.ifUnwanted.do !== "hold") return false;
-    return assignment.carried.get(proposal)?.claims.length === 0;
-  };
-  if (!proposals.some(isStuck)) return { proposals, endpoints, assignment, found };
-  return settle(
-    proposals.filter((proposal) => !isStuck(proposal)),
-    itemOf,
-    input,
-  );
+): Settled {
+  let proposals = all;
+  for (let round = 1; ; round++) {
+    const found: Diagnostic[] = [];
+    const staying = stayingItems(proposals, input);
+    const endpoints = chooseEndpoints(proposals, itemOf, staying, input, found);
+    const assignment = assignRanges(proposals, { endpoints, staying, itemOf, input, diagnostics: found });
+    const goesOn = proposals.filter((proposal) => !isStuck(itemOf(proposal), assignment.carried.get(proposal)));
+    if (goesOn.length === proposals.length || round === roundsMax) return { proposals, endpoints, assignment, found };
+    proposals = goesOn;
+  }
 }
+
+const isStuck = (item: Item | undefined, carried: Carried | undefined): boolean =>
+  item?.standing.owner === "us" && item.standing.ifUnwanted.do === "hold" && carried?.claims.length === 0;
 
 /** The Peer that stands for each proposal today: by its key, else by what it was made from. */
 function currentItems(

@@ -11,7 +11,12 @@ export type Choice =
   | { readonly is: "text"; readonly text: string };
 
 /** What a node saw of other keys. */
-export type Sighting = { readonly cluster: number; readonly serial: number; readonly ip: string; readonly port: number };
+export type Sighting = {
+  readonly cluster: number;
+  readonly serial: number;
+  readonly ip: string;
+  readonly port: number;
+};
 
 /** One Node. `serial` gives it its own key, addresses and ranges; its name is free. */
 export type NodeRecipe = {
@@ -134,7 +139,12 @@ export function buildWorld(recipe: WorldRecipe): TestWorld {
     const service = pick(cluster.serviceCidr, rangesOf(index).service, (of) => rangesOf(of).service);
     const objects: unknown[] = [...nodes];
     if (service !== undefined) {
-      objects.push({ apiVersion: "networking.k8s.io/v1", kind: "ServiceCIDR", metadata: { name: "kubernetes" }, spec: { cidrs: [service] } });
+      objects.push({
+        apiVersion: "networking.k8s.io/v1",
+        kind: "ServiceCIDR",
+        metadata: { name: "kubernetes" },
+        spec: { cidrs: [service] },
+      });
     }
     const name = clusterNames[index] ?? `cluster-${index}`;
     if (index > 0) return { name, access: accessesOf(index) as never, objects };
@@ -222,7 +232,9 @@ export const nameOf = (node: NodeRecipe): string => node.name ?? `n${node.serial
 
 function sightings(list: readonly Sighting[]): string {
   return JSON.stringify(
-    Object.fromEntries(list.map(({ cluster, serial, ip, port }) => [keyOf(cluster, serial), { IP: ip, Port: port, Zone: "" }])),
+    Object.fromEntries(
+      list.map(({ cluster, serial, ip, port }) => [keyOf(cluster, serial), { IP: ip, Port: port, Zone: "" }]),
+    ),
   );
 }
 

@@ -1,0 +1,11 @@
+import { worldSchema } from "../../src/api/world.ts";
+import { planDocument, type PlanDocument } from "../../src/kilo/document.ts";
+import { type KiloOptions, planKilo } from "../../src/kilo/plan.ts";
+import { readWorld } from "../../src/kilo/world.ts";
+import type { TestWorld } from "./apply.ts";
+
+/** Plans a world in this process, as `causeway plan -f` does. */
+export function planWorld(world: TestWorld, options?: KiloOptions): PlanDocument {
+  const known = readWorld(worldSchema.parse(world));
+  return planDocument(known, planKilo(known, options));
+}
