@@ -80,8 +80,8 @@ export function ownershipOf({ labels }: PeerFacts, estate: Estate, isMember: (me
   if (only === undefined) return legacy("no mesh here declares it", true);
   if (claimants.length > 1) return legacy(`${claimants.length} meshes here declare it`, false);
   // On a cluster that is no member of that mesh it may be a second controller's, with a mesh of the same name.
-  if (only.invalid === undefined && !isMember(only))
-    return legacy(`this cluster is no member of mesh ${only.id}`, true);
+  if (only.invalid !== undefined) return legacy(`mesh ${only.id}, which may declare it, cannot be read`, false);
+  if (!isMember(only)) return legacy(`this cluster is no member of mesh ${only.id}`, true);
   return { owner: "us", mesh: only, adopted: true, missing: [] };
 }
 
@@ -134,7 +134,7 @@ export function fateOf(
 
 function decide(
   peer: PeerFacts,
-  { mesh, adopted, missing }: Ownership & { readonly owner: "us" },
+  { mesh, missing }: Ownership & { readonly owner: "us" },
   context: FateContext,
   source: Entry | undefined,
   plan: SourcePlan | undefined,
@@ -143,8 +143,6 @@ function decide(
   if (context.intentsGap !== undefined) return hold("IntentsStale", context.intentsGap);
   if (missing.length > 0) return hold("IdentityDamaged", `labels are missing: ${missing.join(", ")}`);
   if (mesh === undefined) return remove("MeshGone");
-  // A mesh whose entries cannot be read may own any of the old operator's Peers of its name: a reason to keep, no more.
-  if (adopted && mesh.invalid !== undefined) return hold("MeshRefused", `mesh ${mesh.id} cannot be read`);
   switch (context.stateOf(mesh)) {
     case "terminating":
       return remove("MeshTerminating");

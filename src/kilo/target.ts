@@ -71,7 +71,7 @@ export function planTarget(input: TargetInput): TargetWish {
   let total = 0;
   for (const proposal of proposals) {
     const carried = assignment.carried.get(proposal);
-    if (carried === undefined || carried.claims.length === 0) continue;
+    if (carried === undefined || carried.claims.length === carried.retained.length) continue;
     const { from, endpoint } = endpoints.of(proposal);
     const { source, candidate } = proposal.owner;
     const keepaliveSeconds = keepaliveOf(proposal);
@@ -145,7 +145,9 @@ function settle(
 }
 
 const isStuck = (item: Item | undefined, carried: Carried | undefined): boolean =>
-  item?.standing.owner === "us" && item.standing.ifUnwanted.do === "hold" && carried?.claims.length === 0;
+  item?.standing.owner === "us" &&
+  item.standing.ifUnwanted.do === "hold" &&
+  carried?.claims.length === carried?.retained.length;
 
 /** The Peer that stands for each proposal today: by its key, else by what it was made from. */
 function currentItems(
