@@ -446,6 +446,3 @@ export const at = (mesh: string | undefined, cluster: string | undefined, kind: 
   mesh,
   subject: { ...(cluster === undefined ? {} : { cluster }), kind, name },
 });
-
-/** The first few texts of a list, for a message. */
-export { listSome };
