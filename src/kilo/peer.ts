@@ -38,23 +38,38 @@ export const peerReasons: Readonly<Record<string, string>> = {
   "spec.persistentKeepalive": "KeepaliveChanged",
 };
 
-/** The labels of the Peer for a node. */
-export function labelsFor(
+/** The identity that all Peers of a source in a mesh share, worked out once. */
+export type PeerIdentity = {
+  readonly labels: (node: string) => Readonly<Record<string, string>>;
+  readonly origin: (node: string) => string;
+};
+
+/** Makes the labels and the origin of the Peers of a source. */
+export function peerIdentity(
   mesh: MeshIntent,
   entry: Entry,
   source: ClusterId,
-  node: string,
   instance: string | undefined,
-): Readonly<Record<string, string>> {
-  return {
+): PeerIdentity {
+  const space = labelValue(mesh.namespace);
+  const name = labelValue(mesh.name);
+  const cluster = labelValue(entry.name);
+  const hash = sourceHash(source);
+  const known = {
     [managedByLabel]: managedBy,
     ...(instance === undefined ? {} : { [peerLabels.instance]: labelValue(instance) }),
-    [peerLabels.meshNamespace]: labelValue(mesh.namespace),
+    [peerLabels.meshNamespace]: space,
     ...(mesh.uid === undefined ? {} : { [peerLabels.meshUid]: labelValue(mesh.uid) }),
-    [peerLabels.node]: labelValue(node),
-    [peerLabels.source]: sourceHash(source),
-    [meshLabel]: labelValue(mesh.name),
-    [sourceClusterLabel]: labelValue(entry.name),
+  };
+  return {
+    labels: (node) => ({
+      ...known,
+      [peerLabels.node]: labelValue(node),
+      [peerLabels.source]: hash,
+      [meshLabel]: name,
+      [sourceClusterLabel]: cluster,
+    }),
+    origin: (node) => `${space}|${name}|${cluster}|${labelValue(node)}`,
   };
 }
 

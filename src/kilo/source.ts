@@ -17,7 +17,7 @@ import type { KiloFacts, NodeFacts } from "./facts.ts";
 import type { Entry, MeshIntent } from "./intent.ts";
 import { nodeAdvice } from "./node-advice.ts";
 import { aboutNode, type NodeFault, type Place } from "./node-checks.ts";
-import { labelsFor, originOf } from "./peer.ts";
+import { peerIdentity } from "./peer.ts";
 import { selects } from "./selector.ts";
 import { internalRoutes, shareOut } from "./shares.ts";
 
@@ -53,9 +53,9 @@ export type SourcePlan = {
   readonly unselected: ReadonlySet<string>;
   readonly nodeNames: ReadonlySet<string>;
   readonly nodeByKey: ReadonlyMap<string, string>;
-  /** By the node's label value on a Peer. */
-  readonly nodeByLabel: ReadonlyMap<string, string>;
-  /** By the name the old operator gave the node's Peer; made when first asked for. */
+  /** By the node's label value on a Peer; made when first asked for, as is the next. */
+  readonly nodeByLabel: () => ReadonlyMap<string, string>;
+  /** By the name the old operator gave the node's Peer. */
   readonly nodeByPeerName: () => ReadonlyMap<string, string>;
   /** A Node without a readable name: we cannot tell which one is missing. */
   readonly incomplete: boolean;
@@ -105,13 +105,14 @@ export function planSource(input: SourceInput): SourcePlan {
     usable.map(({ share }) => share),
     place,
   );
+  const identity = peerIdentity(mesh, entry, cluster, input.instance);
   const candidates = usable.map(
     ({ carrier: { node, key, wireguard, retains }, share: { overlay, internals } }): Candidate => ({
       node,
       key,
       name: peerName(mesh.name, entry.name, node.name),
-      origin: originOf(mesh.namespace, mesh.name, entry.name, node.name),
-      labels: labelsFor(mesh, entry, cluster, node.name, input.instance),
+      origin: identity.origin(node.name),
+      labels: identity.labels(node.name),
       overlay,
       internals: internals.filter((route) => !wide.crowded.some((range) => contains(range, route))),
       wireguard,
@@ -142,7 +143,7 @@ export function planSource(input: SourceInput): SourcePlan {
     faults,
     unselected: new Set(facts.nodes.filter((node) => !isSelected.has(node)).map((node) => node.name)),
     nodeNames,
-    nodeByLabel: new Map([...nodeNames].map((node) => [labelValue(node), node])),
+    nodeByLabel: once(() => new Map([...nodeNames].map((node) => [labelValue(node), node]))),
     nodeByPeerName: once(() => new Map([...nodeNames].map((node) => [peerName(mesh.name, entry.name, node), node]))),
     nodeByKey: new Map(
       facts.nodes.flatMap((node) => (node.key?.result.ok ? [[node.key.result.value, node.name]] : [])),
