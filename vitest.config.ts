@@ -7,6 +7,7 @@ const project = (name: string, testTimeout = 10_000) => ({
 
 export default defineConfig({
   test: {
+    maxWorkers: 2, // the properties are pure CPU; two cores halve them
     projects: [
       project("unit"),
       { test: { name: "scenarios", include: ["test/scenarios/*.test.ts"] } },

@@ -210,13 +210,8 @@ function originFor(
 ): string | undefined {
   const labelled = labels[peerLabels.node];
   if (labelled !== undefined) {
-    const parts = [
-      labels[peerLabels.meshNamespace],
-      labels[meshLabel],
-      source?.name ?? labels[sourceClusterLabel],
-      labelled,
-    ];
-    return parts.map((part) => labelValue(part ?? "")).join("|");
+    const cluster = source === undefined ? (labels[sourceClusterLabel] ?? "") : labelValue(source.name);
+    return `${labels[peerLabels.meshNamespace] ?? ""}|${labels[meshLabel] ?? ""}|${cluster}|${labelled}`;
   }
   return mesh === undefined || source === undefined || node === undefined
     ? undefined
