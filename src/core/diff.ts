@@ -7,7 +7,7 @@
 //   retire   what nothing desires, when nothing depends on it any more
 
 import type { Change, Desired, Field, Fields, Hold, Item, Operation, TargetPlan } from "./plan.ts";
-import { appendAll } from "./list.ts";
+import { appendAll, appendTo } from "./list.ts";
 import { alternativeName } from "./naming.ts";
 import { orderByClaims, type Step } from "./order.ts";
 import { type ClusterId, compareText } from "./world.ts";
@@ -119,11 +119,7 @@ function nameDesired(plan: TargetPlan, keepers: ReadonlyMap<Desired, Item>): Map
   for (const desired of plan.desired) {
     const keeper = keepers.get(desired);
     if (keeper !== undefined) names.set(desired, keeper.name);
-    else {
-      const same = wishes.get(desired.name);
-      if (same === undefined) wishes.set(desired.name, [desired]);
-      else same.push(desired);
-    }
+    else appendTo(wishes, desired.name, desired);
   }
   const disputed: Desired[] = [];
   for (const [name, same] of wishes) {
@@ -289,10 +285,6 @@ const deleteReason = (item: Item): string => (item.standing.owner === "us" ? ite
 /** Items by slot, in the order given. */
 export function itemsBySlot(items: readonly Item[]): Map<string, Item[]> {
   const groups = new Map<string, Item[]>();
-  for (const item of items) {
-    const group = groups.get(item.slot);
-    if (group === undefined) groups.set(item.slot, [item]);
-    else group.push(item);
-  }
+  for (const item of items) appendTo(groups, item.slot, item);
   return groups;
 }

@@ -60,6 +60,11 @@ export type Item = {
   readonly standing: Standing;
 };
 
+/** The object with another fate, if it is ours; whatever it is, nobody else's changes. */
+export function withFate(item: Item, ifUnwanted: IfUnwanted): Item {
+  return item.standing.owner === "us" ? { ...item, standing: { ...item.standing, ifUnwanted } } : item;
+}
+
 /** What a provider wants of one target, beside what is there. */
 export type TargetPlan = {
   readonly target: ClusterId;

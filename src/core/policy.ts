@@ -3,7 +3,7 @@
 
 import { matchItems } from "./diff.ts";
 import { appendTo } from "./list.ts";
-import type { Item, TargetPlan } from "./plan.ts";
+import { type Item, type TargetPlan, withFate } from "./plan.ts";
 
 /** What an operator of the fleet allows. */
 export type Policy = {
@@ -71,8 +71,7 @@ function mapDeletes(
   const items = plan.items.map((item): Item => {
     if (item.standing.owner !== "us" || item.standing.ifUnwanted.do !== "delete") return item;
     const hold = holdFor(item);
-    if (hold === undefined) return item;
-    return { ...item, standing: { ...item.standing, ifUnwanted: { do: "hold", ...hold } } };
+    return hold === undefined ? item : withFate(item, { do: "hold", ...hold });
   });
   return { ...plan, items };
 }

@@ -1,13 +1,13 @@
 // Which nodes of a source hold tunnels, and for whom: every node for itself, or the leader for its location.
 
 import { type Diagnostic, listSome } from "../core/diagnostic.ts";
-import { appendAll } from "../core/list.ts";
+import { appendAll, appendTo } from "../core/list.ts";
 import { type Cidr, hostRoute, isHostRoute } from "../core/net/cidr.ts";
 import type { PublicKey } from "../core/net/public-key.ts";
 import { at, diagnose } from "./diagnostics.ts";
 import type { Established } from "./established.ts";
 import type { KiloFacts, NodeFacts } from "./facts.ts";
-import { agentReadySeconds, byFreshness, granularityOf, segmentsOf } from "./granularity.ts";
+import { alive, byFreshness, granularityOf, segmentsOf } from "./granularity.ts";
 import type { Entry } from "./intent.ts";
 import { aboutNode, checkPods, checkTunnel, type NodeFault, type Place } from "./node-checks.ts";
 
@@ -105,17 +105,13 @@ function locationCarriers(nodes: readonly NodeFacts[], anyUnreadable: boolean, r
 /** Kilo and WireGuard know a peer by its key: of several nodes with one key, the freshest is used. */
 function onePerKey(carriers: readonly Carrier[], review: NodeReview): readonly Carrier[] {
   const byKey = new Map<PublicKey, Carrier[]>();
-  for (const carrier of carriers) {
-    const group = byKey.get(carrier.key);
-    if (group === undefined) byKey.set(carrier.key, [carrier]);
-    else group.push(carrier);
-  }
+  for (const carrier of carriers) appendTo(byKey, carrier.key, carrier);
   if (byKey.size === carriers.length) return carriers;
   const kept = new Set<Carrier>();
   for (const [key, group] of byKey) {
-    const isAlive = alive(group);
+    const isAlive = alive(group.map(({ node }) => node));
     const rank = (carrier: Carrier): number =>
-      isAlive(carrier) && review.established.standsFor(key, carrier.node.name) ? 0 : 1;
+      isAlive(carrier.node) && review.established.standsFor(key, carrier.node.name) ? 0 : 1;
     const [winner, ...losers] =
       group.length === 1 ? group : [...group].sort((a, b) => rank(a) - rank(b) || byFreshness(a.node, b.node));
     if (winner === undefined) continue;
@@ -128,13 +124,4 @@ function onePerKey(carriers: readonly Carrier[], review: NodeReview): readonly C
     review.diagnostics.push(diagnostic);
   }
   return carriers.filter((carrier) => kept.has(carrier));
-}
-
-/**
- * Whether an agent's last check-in is not much older than the latest of all. Two that are alive check in by turns, so
- * between them freshness decides nothing: whoever has what is disputed keeps it.
- */
-export function alive(carriers: readonly Carrier[]): (carrier: Carrier) => boolean {
-  const latest = carriers.reduce((most, { node }) => Math.max(most, node.lastSeen ?? -1), -1);
-  return ({ node }) => latest - (node.lastSeen ?? -1) <= agentReadySeconds;
 }

@@ -135,6 +135,10 @@ export function readNode(raw: unknown): Result<NodeFacts, Unreadable> {
   });
 }
 
+/** The name of the node behind each readable key. */
+export const nodesByKey = (nodes: readonly NodeFacts[]): Map<string, string> =>
+  new Map(nodes.flatMap((node) => (node.key?.result.ok ? [[node.key.result.value, node.name]] : [])));
+
 /** Whether two readings of a Node mean the same to the planner: heartbeats do not count. */
 export function sameNode(a: NodeFacts, b: NodeFacts): boolean {
   return a === b || fingerprint(a) === fingerprint(b);

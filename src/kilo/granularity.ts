@@ -2,6 +2,7 @@
 // known by its non-empty WireGuard IP, for all nodes of that location; a node without an internal IP is a location alone.
 
 import type { Diagnostic } from "../core/diagnostic.ts";
+import { appendTo } from "../core/list.ts";
 import { compareText } from "../core/world.ts";
 import { at, diagnose } from "./diagnostics.ts";
 import type { NodeFacts } from "./facts.ts";
@@ -50,14 +51,11 @@ export function segmentsOf(nodes: readonly NodeFacts[], wasLeader: (node: NodeFa
   const groups = new Map<string, NodeFacts[]>();
   for (const node of nodes) {
     const key = node.hasInternalIp ? `location:${node.location}` : `node:${node.name}`;
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [node]);
-    else group.push(node);
+    appendTo(groups, key, node);
   }
   return [...groups.values()].map((members) => {
     const leaders = members.filter((node) => node.wireguardIp !== undefined);
-    const latest = leaders.reduce((most, node) => Math.max(most, node.lastSeen ?? -1), -1);
-    const isAlive = (node: NodeFacts): boolean => latest - (node.lastSeen ?? -1) <= agentReadySeconds;
+    const isAlive = alive(leaders);
     const rank = (node: NodeFacts): number => (!isAlive(node) ? 3 : wasLeader(node) ? 0 : node.prefersToLead ? 1 : 2);
     const [leader] = leaders.length > 1 ? leaders.sort((a, b) => rank(a) - rank(b) || byFreshness(a, b)) : leaders;
     return { location: members[0]?.location ?? "", leader, members };
@@ -65,7 +63,16 @@ export function segmentsOf(nodes: readonly NodeFacts[], wasLeader: (node: NodeFa
 }
 
 /** Kilo takes an agent for dead when its last check-in is older than this. */
-export const agentReadySeconds = 60;
+const agentReadySeconds = 60;
+
+/**
+ * Whether an agent's last check-in is not much older than the latest of all. Two that are alive check in by turns, so
+ * between them freshness decides nothing: whoever has what is disputed keeps it.
+ */
+export function alive(nodes: readonly NodeFacts[]): (node: NodeFacts) => boolean {
+  const latest = nodes.reduce((most, node) => Math.max(most, node.lastSeen ?? -1), -1);
+  return (node) => latest - (node.lastSeen ?? -1) <= agentReadySeconds;
+}
 
 /** Orders nodes by their agent's last check-in, the latest first, then by name. */
 export function byFreshness(a: NodeFacts, b: NodeFacts): number {

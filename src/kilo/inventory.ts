@@ -2,7 +2,7 @@
 
 import { meshLabel, sourceClusterLabel } from "../api/peer.ts";
 import type { Diagnostic } from "../core/diagnostic.ts";
-import type { IfUnwanted, Item, Standing } from "../core/plan.ts";
+import { type IfUnwanted, type Item, type Standing, withFate } from "../core/plan.ts";
 import { type ClusterId, type ClusterView, graceKey } from "../core/world.ts";
 import type { Crossings } from "./crossings.ts";
 import { at, diagnose } from "./diagnostics.ts";
@@ -117,7 +117,7 @@ function holdContested(
       reason: "KeyContested",
       detail: `Peer ${other} of somebody else has the same key`,
     };
-    return { ...item, origin: undefined, standing: { ...item.standing, ifUnwanted } };
+    return { ...withFate(item, ifUnwanted), origin: undefined };
   });
 }
 

@@ -14,6 +14,7 @@
 //   node invalid otherwise · no nodes at all             hold for the grace period, then delete
 
 import { meshLabel, sourceClusterLabel } from "../api/peer.ts";
+import { appendTo } from "../core/list.ts";
 import { labelValue } from "../core/naming.ts";
 import type { IfUnwanted } from "../core/plan.ts";
 import type { ClusterId, Observed } from "../core/world.ts";
@@ -54,9 +55,9 @@ export function estateOf(meshes: readonly MeshIntent[], instance: string | undef
   const unreadable = new Map<string, MeshIntent[]>();
   for (const mesh of meshes) {
     byIdentity.set(`${labelValue(mesh.namespace)}|${labelValue(mesh.name)}`, mesh);
-    if (mesh.invalid !== undefined) push(unreadable, labelValue(mesh.name), mesh);
+    if (mesh.invalid !== undefined) appendTo(unreadable, labelValue(mesh.name), mesh);
     for (const name of new Set(mesh.entries.map((entry) => entry.name))) {
-      push(byLegacyPair, `${labelValue(mesh.name)}|${labelValue(name)}`, mesh);
+      appendTo(byLegacyPair, `${labelValue(mesh.name)}|${labelValue(name)}`, mesh);
     }
   }
   return { instance, byIdentity, byLegacyPair, unreadable };
@@ -246,9 +247,3 @@ export function sourceEntryOf(roll: Roll, labels: Readonly<Record<string, string
 
 const hold = (reason: string, detail: string): IfUnwanted => ({ do: "hold", reason, detail });
 const remove = (reason: string): IfUnwanted => ({ do: "delete", reason });
-
-function push<K, V>(map: Map<K, V[]>, key: K, value: V): void {
-  const list = map.get(key);
-  if (list === undefined) map.set(key, [value]);
-  else list.push(value);
-}

@@ -4,7 +4,7 @@ import { meshLabel, sourceClusterLabel } from "../api/peer.ts";
 import { type Diagnostic, sortDiagnostics } from "../core/diagnostic.ts";
 import { canonicalText } from "../core/json.ts";
 import { appendAll, appendTo } from "../core/list.ts";
-import type { IfUnwanted, Item, Plan, TargetPlan } from "../core/plan.ts";
+import { type IfUnwanted, type Item, type Plan, type TargetPlan, withFate } from "../core/plan.ts";
 import { applyPolicy, defaultPolicy, type Policy } from "../core/policy.ts";
 import {
   type ClusterId,
@@ -27,7 +27,7 @@ import { refusePairs } from "./pairs.ts";
 import type { Offer } from "./slots.ts";
 import { planSource, type SourcePlan } from "./source.ts";
 import { type DesiredPeer, planTarget, type TargetLimits, type TargetWish } from "./target.ts";
-import { twinsOf } from "./twins.ts";
+import { type Twins, twinsOf } from "./twins.ts";
 
 /** The world as the Kilo provider sees it. */
 export type KiloWorld = World<MeshIntent, KiloFacts> & {
@@ -104,7 +104,8 @@ export function planKilo(world: KiloWorld, options: KiloOptions = defaultOptions
     }
   }
   const context: Context = { world, options, resolve, records, meshesOf, sourcesOf, refusals, crossings, estate };
-  const planned = planViews(views, context);
+  const twins = twinsOf(views);
+  const planned = planViews(views, twins, context);
   return {
     targets: planned.map((each) => each.plan),
     meshes: meshPlans,
@@ -114,7 +115,7 @@ export function planKilo(world: KiloWorld, options: KiloOptions = defaultOptions
       ...meshPlans.flatMap(memberFindings),
       ...refusals.diagnostics,
       ...planned.flatMap((each) => each.diagnostics),
-      ...twinFindings(views),
+      ...twinFindings(twins),
     ]),
   };
 }
@@ -213,10 +214,7 @@ function holdForTwin(items: readonly Item[], wantedElsewhere: ReadonlySet<string
   if (wantedElsewhere.size === 0) return items;
   const detail = "wanted through another access to this cluster";
   const ifUnwanted: IfUnwanted = { do: "hold", reason: "SameClusterTwice", detail };
-  return items.map((item) => {
-    if (item.standing.owner !== "us" || !wantedElsewhere.has(item.slot)) return item;
-    return { ...item, standing: { ...item.standing, ifUnwanted } };
-  });
+  return items.map((item) => (wantedElsewhere.has(item.slot) ? withFate(item, ifUnwanted) : item));
 }
 
 function gapOf({ observed }: ClusterView<KiloFacts>): TargetPlan["gap"] {
@@ -264,9 +262,13 @@ function memberFindings({ mesh, members }: MeshPlan): Diagnostic[] {
  * Plans every cluster. What looks like one cluster reached through two accesses is planned twice: what one access wants is
  * not deleted through the other.
  */
-function planViews(views: readonly ClusterView<KiloFacts>[], context: Context): readonly ViewPlan[] {
+function planViews(
+  views: readonly ClusterView<KiloFacts>[],
+  twins: readonly Twins[],
+  context: Context,
+): readonly ViewPlan[] {
   const planned = new Map(views.map((view) => [view.id, planView(view, context, new Set())]));
-  for (const [a, b] of twinsOf(views)) {
+  for (const [a, b] of twins) {
     for (const [view, other] of [
       [a, b],
       [b, a],
@@ -278,8 +280,8 @@ function planViews(views: readonly ClusterView<KiloFacts>[], context: Context): 
   return [...planned.values()];
 }
 
-function twinFindings(views: readonly ClusterView<KiloFacts>[]): Diagnostic[] {
-  return twinsOf(views).map(([a, b]) =>
+function twinFindings(twins: readonly Twins[]): Diagnostic[] {
+  return twins.map(([a, b]) =>
     diagnose("SameClusterTwice", at(undefined, a.name, "Cluster", a.name), { first: a.name, second: b.name }),
   );
 }

@@ -3,10 +3,10 @@
 import { type Cidr, hostRoute, networkAddress, prefixLength } from "../core/net/cidr.ts";
 import type { CidrItem } from "../core/net/cidr-index.ts";
 import { areDisjoint, keepDisjoint } from "../core/net/disjoint.ts";
-import { alive, type Carrier, type NodeReview } from "./carriers.ts";
+import type { Carrier, NodeReview } from "./carriers.ts";
 import type { Established } from "./established.ts";
 import type { NodeFacts } from "./facts.ts";
-import { byFreshness } from "./granularity.ts";
+import { alive, byFreshness } from "./granularity.ts";
 import type { Entry } from "./intent.ts";
 import { aboutNode } from "./node-checks.ts";
 
@@ -34,7 +34,7 @@ export function shareOut(carriers: readonly Carrier[], review: NodeReview): Read
     ? { kept: all, dropped: [] }
     : keepDisjoint([
         ...podsByRight(pods, review.established),
-        ...hostsByRight(hosts, alive(carriers), review.established),
+        ...hostsByRight(hosts, alive(carriers.map(({ node }) => node)), review.established),
       ]);
   const shares = new Map<Carrier, { overlay: Cidr[]; internals: Cidr[] }>();
   for (const carrier of carriers) shares.set(carrier, { overlay: [], internals: [] });
@@ -81,13 +81,13 @@ function podsByRight(pods: readonly Wanted[], established: Established): Wanted[
 /** WireGuard addresses before internal ones, each to the freshest; Kilo hands the former out by sort order. */
 function hostsByRight(
   hosts: readonly Wanted[],
-  isAlive: (carrier: Carrier) => boolean,
+  isAlive: (node: NodeFacts) => boolean,
   established: Established,
 ): Wanted[] {
   const rank = new Map(
     hosts.map((want) => {
       const { carrier, use } = want.value;
-      const keeps = isAlive(carrier) && established.carries(carrier.key, want.cidr);
+      const keeps = isAlive(carrier.node) && established.carries(carrier.key, want.cidr);
       return [want, (use === "wireguard" ? 0 : 2) + (keeps ? 0 : 1)];
     }),
   );

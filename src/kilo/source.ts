@@ -2,7 +2,7 @@
 // should know. Independent of any target; what depends on the target is decided in target.ts.
 
 import { type Diagnostic, listSome } from "../core/diagnostic.ts";
-import { appendAll } from "../core/list.ts";
+import { appendAll, appendTo } from "../core/list.ts";
 import { labelValue, peerName } from "../core/naming.ts";
 import { type Cidr, contains } from "../core/net/cidr.ts";
 import { indexOf } from "../core/net/disjoint.ts";
@@ -13,7 +13,7 @@ import { clusterRanges } from "./cluster-ranges.ts";
 import { at, diagnose } from "./diagnostics.ts";
 import { type Chain, followChain } from "./endpoint.ts";
 import type { Established } from "./established.ts";
-import type { KiloFacts, NodeFacts } from "./facts.ts";
+import { type KiloFacts, type NodeFacts, nodesByKey } from "./facts.ts";
 import type { Entry, MeshIntent } from "./intent.ts";
 import { nodeAdvice } from "./node-advice.ts";
 import { aboutNode, type NodeFault, type Place } from "./node-checks.ts";
@@ -145,9 +145,7 @@ export function planSource(input: SourceInput): SourcePlan {
     nodeNames,
     nodeByLabel: once(() => new Map([...nodeNames].map((node) => [labelValue(node), node]))),
     nodeByPeerName: once(() => new Map([...nodeNames].map((node) => [peerName(mesh.name, entry.name, node), node]))),
-    nodeByKey: new Map(
-      facts.nodes.flatMap((node) => (node.key?.result.ok ? [[node.key.result.value, node.name]] : [])),
-    ),
+    nodeByKey: nodesByKey(facts.nodes),
     incomplete: unreadable.some((object) => object.name === undefined),
     clusterWide: wide.ranges,
     internalsIn: internalsIn(wide.ranges, candidates),
@@ -167,11 +165,7 @@ function internalsIn(ranges: readonly Cidr[], candidates: readonly Candidate[]):
   const index = indexOf(ranges);
   for (const { node, internals } of candidates) {
     for (const route of internals) {
-      for (const { cidr } of index.overlapping(route)) {
-        const inside = found.get(cidr);
-        if (inside === undefined) found.set(cidr, [{ node: node.name, route }]);
-        else inside.push({ node: node.name, route });
-      }
+      for (const { cidr } of index.overlapping(route)) appendTo(found, cidr, { node: node.name, route });
     }
   }
   return found;

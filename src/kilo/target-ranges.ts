@@ -14,6 +14,7 @@ import {
 } from "../core/net/cidr.ts";
 import { indexOf, keepDisjoint } from "../core/net/disjoint.ts";
 import { matchItems } from "../core/diff.ts";
+import { appendTo } from "../core/list.ts";
 import type { Item } from "../core/plan.ts";
 import { type ClusterId, compareText } from "../core/world.ts";
 import { chooseAnchor } from "./anchor.ts";
@@ -160,11 +161,7 @@ export function stayingItems(proposals: readonly Proposal[], { items }: TargetIn
 
 function groupByCluster(proposals: readonly Proposal[]): readonly Proposal[][] {
   const groups = new Map<ClusterId, Proposal[]>();
-  for (const proposal of proposals) {
-    const group = groups.get(proposal.owner.source.cluster);
-    if (group === undefined) groups.set(proposal.owner.source.cluster, [proposal]);
-    else group.push(proposal);
-  }
+  for (const proposal of proposals) appendTo(groups, proposal.owner.source.cluster, proposal);
   for (const group of groups.values())
     group.sort((a, b) => compareText(a.owner.candidate.node.name, b.owner.candidate.node.name));
   return [...groups.values()];

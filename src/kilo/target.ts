@@ -9,7 +9,7 @@ import { type ClusterId, compareText } from "../core/world.ts";
 import type { Crossings } from "./crossings.ts";
 import { at, diagnose } from "./diagnostics.ts";
 import { carriedEndpoint, type EndpointOrigin } from "./endpoint.ts";
-import type { KiloFacts } from "./facts.ts";
+import { type KiloFacts, nodesByKey } from "./facts.ts";
 import type { Cidr } from "../core/net/cidr.ts";
 import { allowedIpsPath, isPeerLabel, peerFields, peerLabels, peerReasons } from "./peer.ts";
 import { fillSlots, isInCustody, type Offer, type Proposal } from "./slots.ts";
@@ -58,7 +58,7 @@ export type TargetInput = {
 /** Decides which Peers should exist on a target. */
 export function planTarget(input: TargetInput): TargetWish {
   const bySlot = itemsBySlot(input.items);
-  const slots = fillSlots(input.offers, bySlot, nodeKeys(input.facts));
+  const slots = fillSlots(input.offers, bySlot, nodesByKey(input.facts?.nodes ?? []));
   const diagnostics: Diagnostic[] = [...slots.diagnostics];
   const itemOf = currentItems(slots.proposals, bySlot, input.items);
   const { proposals, endpoints, assignment, found } = settle(
@@ -170,9 +170,6 @@ function currentItems(
   }
   return (proposal) => current.get(proposal);
 }
-
-const nodeKeys = (facts: KiloFacts | undefined): Map<string, string> =>
-  new Map(facts?.nodes.flatMap((node) => (node.key?.result.ok ? [[node.key.result.value, node.name]] : [])) ?? []);
 
 /** Peers that exist come first, so that a limit never removes what works. */
 function withinLimit(

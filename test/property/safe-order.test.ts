@@ -47,9 +47,7 @@ test("after a plan Kilo knows every key that is wanted, whatever was deleted bef
   fc.assert(
     fc.property(anyWorld, (world) => {
       const plan = planWorld(world);
-      for (const { name: target, observed = "synced" } of world.clusters) {
-        if (observed !== "synced") continue;
-        const model = modelOf(world, target);
+      for (const { target, model } of syncedModels(world)) {
         const known = knownKeys(plan, target, model);
         const lost = plan.peers.filter((peer) => peer.target === target && !known.has(peer.publicKey));
         expect(lost.map(({ name }) => `${name} on ${target}`)).toEqual([]);
@@ -67,9 +65,7 @@ test("no write of ours makes Kilo forget the key of a Peer that stays", () => {
   fc.assert(
     fc.property(anyWorld, (world) => {
       const plan = planWorld(world);
-      for (const { name: target, observed = "synced" } of world.clusters) {
-        if (observed !== "synced") continue;
-        const model = modelOf(world, target);
+      for (const { target, model } of syncedModels(world)) {
         const before = new Set([...model.values()].map(({ key }) => key));
         const known = knownKeys(plan, target, model);
         const lost = [...model].filter(([, { key }]) => before.has(key) && !known.has(key));
@@ -94,6 +90,13 @@ function modelOf(world: TestWorld, target: string): Model {
       return [peer.metadata.name, held];
     }),
   );
+}
+
+/** The Peers of every cluster that is written to. */
+function syncedModels(world: TestWorld): { readonly target: string; readonly model: Model }[] {
+  return world.clusters
+    .filter(({ observed = "synced" }) => observed === "synced")
+    .map(({ name }) => ({ target: name, model: modelOf(world, name) }));
 }
 
 /** What the API server holds after an operation. */
