@@ -13,6 +13,17 @@ export default defineConfig({
       { test: { name: "scenarios", include: ["test/scenarios/*.test.ts"] } },
       project("property", 300_000),
       { test: { name: "tidy", include: ["test/tidy.test.ts"], testTimeout: 60_000 } },
+      {
+        test: {
+          name: "apiserver",
+          include: ["test/apiserver/**/*.test.ts"],
+          globalSetup: "test/support/server-setup.ts",
+          fileParallelism: false, // the files share the servers
+          sequence: { groupOrder: 1 }, // after the others: what waits for a server should not wait for a property
+          testTimeout: 120_000,
+          hookTimeout: 300_000,
+        },
+      },
     ],
   },
 });

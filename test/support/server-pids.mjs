@@ -1,0 +1,98 @@
+// Which processes belong to a fleet. Whoever starts one has it write its number into the fleet's folder before it
+// becomes a server; so whoever ends the fleet, in whatever process, knows all of them.
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const pollMs = 20;
+const endMsMax = 15_000;
+
+export function pidsFolder(folder) {
+  return join(folder, "pids");
+}
+
+export function isAlive(pid) {
+  const found = look(pid);
+  return found !== undefined && !/^[ZX]/.test(found.state);
+}
+
+export function livePid(folder, name) {
+  return readPid(join(pidsFolder(folder), name), folder);
+}
+
+export function signalProcess(folder, name, signal) {
+  const pid = livePid(folder, name);
+  if (pid !== undefined) kill(pid, signal);
+  return pid !== undefined;
+}
+
+export async function endProcess(folder, name, graceMs) {
+  const isGone = () => livePid(folder, name) === undefined;
+  signalProcess(folder, name, "SIGTERM");
+  signalProcess(folder, name, "SIGCONT");
+  if (!(await waitUntil(isGone, graceMs))) {
+    signalProcess(folder, name, "SIGKILL");
+    if (!(await waitUntil(isGone, endMsMax))) throw new Error(`${name} survived SIGKILL`);
+  }
+  rmSync(join(pidsFolder(folder), name), { force: true });
+}
+
+export async function endFleet(folder) {
+  const closed = join(folder, "pids-closed");
+  // From here on nothing can start any more: a process that cannot write its number does not become a server.
+  if (existsSync(pidsFolder(folder))) renameSync(pidsFolder(folder), closed);
+  if (existsSync(closed)) {
+    const paths = readdirSync(closed).map((name) => join(closed, name));
+    const left = () => paths.flatMap((path) => readPid(path, folder) ?? []);
+    for (const pid of left()) kill(pid, "SIGKILL");
+    if (!(await waitUntil(() => left().length === 0, endMsMax)))
+      throw new Error(`${left().join(", ")} survived SIGKILL`);
+  }
+  rmSync(folder, { recursive: true, force: true });
+}
+
+async function waitUntil(condition, msMax) {
+  for (const began = performance.now(); performance.now() - began < msMax; await sleep(pollMs)) {
+    if (condition()) return true;
+  }
+  return condition();
+}
+
+function readPid(path, folder) {
+  if (!existsSync(path)) return undefined;
+  const pid = Number(readFileSync(path, "utf8"));
+  if (!(pid > 0) || !isAlive(pid)) return undefined;
+  // The number may be somebody else's by now. Ours have the fleet's folder in their arguments, until they have none
+  // because they are about to end.
+  const args = look(pid)?.args;
+  return args === "" || args?.includes(folder) ? pid : undefined;
+}
+
+function look(pid) {
+  if (!existsSync("/proc/self/stat")) return askPs(pid);
+  try {
+    const args = readFileSync(`/proc/${pid}/cmdline`, "utf8");
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return { state: stat.slice(stat.lastIndexOf(")") + 2), args };
+  } catch (error) {
+    if (error.code === "ENOENT" || error.code === "ESRCH") return undefined;
+    throw error;
+  }
+}
+
+function askPs(pid) {
+  const [state, ...args] = spawnSync("ps", ["-o", "stat=,args=", "-p", String(pid)])
+    .stdout.toString()
+    .trim()
+    .split(/\s+/);
+  return state === "" || state === undefined ? undefined : { state, args: args.join(" ") };
+}
+
+function kill(pid, signal) {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if (error.code !== "ESRCH") throw error;
+  }
+}

@@ -1,0 +1,18 @@
+// Before the tests of the project `apiserver`: starts the servers they share. After them: ends the servers.
+
+import type { TestProject } from "vitest/node";
+import { type Fleet, launchFleet } from "./server-processes.mjs";
+import { fleetNames } from "./servers.ts";
+
+let fleet: Fleet | undefined;
+
+/** Starts the shared servers, with tools that are built if they must be, and tells the tests where they are. */
+export async function setup(project: TestProject): Promise<void> {
+  fleet = await launchFleet(fleetNames);
+  project.provide("fleet", fleet.servers);
+}
+
+/** Ends the shared servers. */
+export async function teardown(): Promise<void> {
+  await fleet?.stop();
+}
