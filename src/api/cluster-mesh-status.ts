@@ -12,6 +12,18 @@ const clusterStatus = apiObject({
     .describe("How sure the operator is of what the cluster holds.")
     .optional(),
   message: z.string().describe("What is wrong with this cluster, if something is.").optional(),
+  kubeconfigSecretRef: apiObject({ name: z.string(), key: z.string() })
+    .describe("Where the cluster is reached. A cluster that left the spec stays in this list until it is cleaned up.")
+    .optional(),
+});
+
+const finding = apiObject({
+  code: z.string().describe("The finding, as docs/diagnostics.md explains it."),
+  severity: z.enum(["error", "warning", "info"]),
+  cluster: z.string().describe("The cluster it is about, if it is about one.").optional(),
+  count: count.describe("How often it was found."),
+  subjects: z.array(z.string()).describe("The first few objects it is about.").optional(),
+  message: z.string().describe("The first of them, for a human."),
 });
 
 // metav1.Condition with its own limits, so that what is stored by other writers of conditions stays valid.
@@ -43,6 +55,7 @@ export const clusterMeshStatusSchema = apiObject({
     .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"] })
     .describe("Ready and the conditions that explain it.")
     .optional(),
+  findings: z.array(finding).describe("Errors and warnings about this mesh, summed up.").optional(),
   observedGeneration: z.int().min(0).describe("The generation of the spec this status is of.").optional(),
   clusterCount: count.describe("Clusters in the mesh.").optional(),
   peers: count.describe("Nodes that are peers, over all clusters.").optional(),

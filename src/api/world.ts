@@ -20,6 +20,8 @@ const cluster = z.strictObject({
   access: z.preprocess((value) => (Array.isArray(value) ? value : [value]), z.array(accessSchema)).default([]),
   observed: z.enum(["synced", "stale", "absent"]).default("synced"),
   because: z.string().optional(),
+  // Kinds of which the API server knows nothing, e.g. Peer before Kilo is installed.
+  missingKinds: z.array(z.enum(["Peer"])).default([]),
   objects: z.array(z.unknown()).default([]),
 });
 

@@ -185,9 +185,10 @@ function writeStep(target: ClusterId, desired: Desired, item: Item | undefined, 
       changes: changesBetween({}, fields),
       uid: undefined,
       resourceVersion: undefined,
+      claims: { before: [], after: desired.claims },
       content: { labels, fields },
     };
-    return { operation, before: [], after: desired.claims, narrow: undefined };
+    return { operation, narrow: undefined };
   }
   const fieldChanges = changesBetween(item.fields, fields);
   if (fieldChanges.length === 0 && item.standing.owner === "us" && item.standing.adopted) return undefined;
@@ -203,9 +204,10 @@ function writeStep(target: ClusterId, desired: Desired, item: Item | undefined, 
     changes,
     uid: item.uid,
     resourceVersion: item.resourceVersion,
+    claims: { before: item.claims, after: desired.claims },
     content: { labels, fields },
   };
-  return { operation, before: item.claims, after: desired.claims, narrow: () => narrowing(operation, desired, item) };
+  return { operation, narrow: () => narrowing(operation, desired, item) };
 }
 
 /** The update that only gives up ranges, used to break a cycle of exchanges. */
@@ -216,6 +218,7 @@ function narrowing(operation: Operation, desired: Desired, item: Item): Operatio
     ...operation,
     reason: "RangeReleased",
     changes: [{ path, from: item.fields[path] ?? null, to: kept }],
+    claims: { before: item.claims, after: kept },
     content: { labels: item.labels, fields: { ...item.fields, [path]: kept } },
   };
 }
@@ -231,13 +234,14 @@ const removal = (target: ClusterId, item: Item) => ({
 });
 
 function deleteStep(target: ClusterId, item: Item, reason: string): Step {
-  const operation: Operation = { ...removal(target, item), action: "delete", reason };
-  return { operation, before: item.claims, after: [], narrow: undefined };
+  const claims = { before: item.claims, after: [] };
+  return { operation: { ...removal(target, item), action: "delete", reason, claims }, narrow: undefined };
 }
 
 function touchStep(target: ClusterId, item: Item): Step {
-  const operation: Operation = { ...removal(target, item), action: "touch", reason: "SurplusHolderRemoved" };
-  return { operation, before: item.claims, after: item.claims, narrow: undefined };
+  const claims = { before: item.claims, after: item.claims };
+  const reason = "SurplusHolderRemoved";
+  return { operation: { ...removal(target, item), action: "touch", reason, claims }, narrow: undefined };
 }
 
 function updateReason(desired: Desired, changes: readonly Change[]): string {

@@ -2,11 +2,9 @@ import { CidrIndex } from "./net/cidr-index.ts";
 import type { Cidr } from "./net/cidr.ts";
 import type { Operation } from "./plan.ts";
 
-/** An operation with the ranges its object holds before and after it, and the update that only gives ranges up. */
+/** An operation, and the update in its place that only gives ranges up. */
 export type Step = {
   readonly operation: Operation;
-  readonly before: readonly Cidr[];
-  readonly after: readonly Cidr[];
   readonly narrow: (() => Operation) | undefined;
 };
 
@@ -45,14 +43,16 @@ function releasesNeeded(steps: readonly Step[]): Map<Step, Set<Step>> {
   const waitsFor = new Map<Step, Set<Step>>();
   const released: [Cidr, Step][] = [];
   for (const step of steps) {
-    const kept = new Set(step.after);
-    for (const claim of step.before) if (!kept.has(claim)) released.push([claim, step]);
+    const { before, after } = step.operation.claims;
+    const kept = new Set(after);
+    for (const claim of before) if (!kept.has(claim)) released.push([claim, step]);
   }
   if (released.length === 0) return waitsFor;
   const index = new CidrIndex(released);
   for (const step of steps) {
-    const held = new Set(step.before);
-    for (const claim of step.after) {
+    const { before, after } = step.operation.claims;
+    const held = new Set(before);
+    for (const claim of after) {
       if (held.has(claim)) continue;
       for (const { value: giver } of index.overlapping(claim)) {
         if (giver === step) continue;

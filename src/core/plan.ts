@@ -102,6 +102,8 @@ export type Operation = {
   readonly changes: readonly Change[];
   readonly uid: string | undefined;
   readonly resourceVersion: string | undefined;
+  /** The ranges its object holds before and after: if it fails, nobody may be given what it still has. */
+  readonly claims: { readonly before: readonly Cidr[]; readonly after: readonly Cidr[] };
   /** What the object must hold afterwards; absent for delete and touch. */
   readonly content?: { readonly labels: Readonly<Record<string, string>>; readonly fields: Fields };
 };

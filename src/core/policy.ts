@@ -3,7 +3,7 @@
 
 import { matchItems } from "./diff.ts";
 import { appendTo } from "./list.ts";
-import { type Item, type TargetPlan, withFate } from "./plan.ts";
+import { type IfUnwanted, type Item, type TargetPlan, withFate } from "./plan.ts";
 
 /** What an operator of the fleet allows. */
 export type Policy = {
@@ -22,6 +22,8 @@ export type Doubt = {
   readonly doubted: ReadonlySet<string>;
   /** Whether a grace period for this object is running already: what was held stays held until it ends. */
   readonly running: (item: Item) => boolean;
+  /** When the doubt about this object began: now, unless it is running. */
+  readonly sinceMs: (item: Item) => number;
   /** Whether the doubt about this object has lasted longer than the grace period. */
   readonly expired: (item: Item) => boolean;
 };
@@ -60,13 +62,13 @@ export function applyPolicy(plan: TargetPlan, policy: Policy, doubt: Doubt): Tar
   if (held.size === 0) return plan;
   return mapDeletes(plan, (item) => {
     const detail = held.get(item);
-    return detail === undefined ? undefined : { reason: "MassDelete", detail };
+    return detail === undefined ? undefined : { reason: "MassDelete", detail, graceSinceMs: doubt.sinceMs(item) };
   });
 }
 
 function mapDeletes(
   plan: TargetPlan,
-  holdFor: (item: Item) => { readonly reason: string; readonly detail: string } | undefined,
+  holdFor: (item: Item) => Omit<IfUnwanted & { readonly do: "hold" }, "do"> | undefined,
 ): TargetPlan {
   const items = plan.items.map((item): Item => {
     if (item.standing.owner !== "us" || item.standing.ifUnwanted.do !== "delete") return item;

@@ -116,6 +116,13 @@ export const kiloCatalogue = {
     why: "Old evidence is good enough to keep things, never to remove them.",
     fix: (_, where) => `check that the API server of ${where.subject.name} answers with the credentials of its Secret`,
   }),
+  PeerKindMissing: entry<object>({
+    severity: "error",
+    what: () => "the cluster does not know Kilo's Peer",
+    why: "Without the CustomResourceDefinition peers.kilo.squat.ai nothing can be written there; nobody else waits for it.",
+    fix: (_, where) =>
+      `install Kilo on ${where.subject.name}; it is noticed by itself (kubectl get crd peers.kilo.squat.ai)`,
+  }),
   IntentsUnknown: entry<{ detail: string }>({
     severity: "warning",
     what: ({ detail }) => `the list of ClusterMeshes is not complete: ${detail}`,

@@ -82,6 +82,8 @@ export type KiloFacts = {
   readonly peers: readonly PeerFacts[];
   readonly unreadable: readonly Unreadable[];
   readonly serviceRanges: readonly Cidr[];
+  /** Whether the API server knows Kilo's Peer at all; without it there are none, and none can be written. */
+  readonly peersServed: boolean;
   /** The UID of the kube-system namespace: what distinguishes this cluster from every other. */
   readonly uid: string | undefined;
 };

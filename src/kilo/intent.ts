@@ -1,13 +1,13 @@
 // ClusterMesh → MeshIntent: the spec with its two generations folded into one form. Nothing is judged here.
 
-import { type ClusterEntry, clusterMeshSchema } from "../api/cluster-mesh.ts";
+import { type ClusterEntry, clusterMeshSchema, clustersMax } from "../api/cluster-mesh.ts";
 import { parseWith } from "../api/problem.ts";
 import { type LabelSelector, normaliseSelector } from "../api/selector.ts";
-import { fieldsOf, textOf } from "../core/json.ts";
+import { fieldsOf, listOf, textOf } from "../core/json.ts";
 import { type Cidr, parseCidr } from "../core/net/cidr.ts";
 import { containment } from "../core/net/disjoint.ts";
 import { err, ok, type Result } from "../core/result.ts";
-import { type ClusterId, clusterIdOf, LOCAL, type Observed } from "../core/world.ts";
+import { type ClusterId, clusterIdOf, LOCAL, type Observed, type SecretAccess } from "../core/world.ts";
 import { type Unreadable, unreadable } from "./facts.ts";
 
 /** What a spec gives a cluster. With flat entries every list is the same one. */
@@ -31,6 +31,7 @@ export type Entry = {
   /** Where the cluster is reached; undefined when the entry does not say. */
   readonly id: ClusterId | undefined;
   readonly secret: string | undefined;
+  readonly access: SecretAccess | undefined;
   readonly local: boolean;
   readonly ignoredSecretRef: boolean;
   readonly grant: Grant;
@@ -41,6 +42,9 @@ export type Entry = {
   readonly wireguardPort: number;
   readonly keepaliveSeconds: number;
 };
+
+/** A cluster that a mesh once listed. */
+export type Departed = { readonly name: string; readonly access: SecretAccess };
 
 /** Which clusters of a mesh are joined. */
 export type Topology =
@@ -61,6 +65,8 @@ export type MeshIntent = {
   readonly terminating: boolean;
   readonly suspended: boolean;
   readonly entries: readonly Entry[];
+  /** Clusters that left the spec and may still hold Peers of this mesh: what its status remembers. */
+  readonly departed: readonly Departed[];
   readonly topology: Topology;
   /** Why the spec cannot be used, if it cannot; then there are no entries. */
   readonly invalid: string | undefined;
@@ -86,25 +92,43 @@ export function readMesh(raw: unknown): Result<MeshIntent, Unreadable> {
     generation: typeof generation === "number" ? generation : 0,
     terminating: deletionTimestamp !== undefined && deletionTimestamp !== null,
   };
+  const remembered = readRemembered(space, fieldsOf(raw)["status"]);
   const parsed = parseWith(clusterMeshSchema, raw);
   if (!parsed.success) {
     const { detail } = unreadable("ClusterMesh", raw, parsed.issues);
     const suspended = fieldsOf(fieldsOf(raw)["spec"])["suspend"] === true;
     const nothing = { suspended, entries: [], topology: { type: "Full" } as const, badCidrs: [] };
-    return ok({ ...identity, ...nothing, invalid: detail });
+    return ok({ ...identity, ...nothing, departed: remembered, invalid: detail });
   }
   const { spec } = parsed.data;
   const badCidrs: { entry: string; text: string; reason: string }[] = [];
+  const entries = spec.clusters.map((entry) =>
+    readEntry(space, entry, (text, reason) => badCidrs.push({ entry: entry.name, text, reason })),
+  );
+  const listed = new Set(entries.map(({ id }) => id));
   return ok({
     ...identity,
     suspended: spec.suspend ?? false,
-    entries: spec.clusters.map((entry) =>
-      readEntry(space, entry, (text, reason) => badCidrs.push({ entry: entry.name, text, reason })),
-    ),
+    entries,
+    departed: remembered.filter(({ access }) => !listed.has(clusterIdOf(access))),
     topology: readTopology(spec.topology),
     invalid: undefined,
     badCidrs,
   });
+}
+
+/** The clusters a status remembers. The namespace is the mesh's own: a status must not open anybody else's Secrets. */
+function readRemembered(namespace: string, status: unknown): Departed[] {
+  return listOf(fieldsOf(status)["clusters"])
+    .slice(0, clustersMax * 2)
+    .flatMap((item) => {
+      const reference = fieldsOf(fieldsOf(item)["kubeconfigSecretRef"]);
+      const name = textOf(fieldsOf(item)["name"]);
+      const secret = textOf(reference["name"]);
+      const key = textOf(reference["key"]);
+      if (name === undefined || secret === undefined || key === undefined) return [];
+      return [{ name, access: { namespace, secret, key } }];
+    });
 }
 
 /** What is known of a cluster that no access leads to. */
@@ -145,13 +169,15 @@ function readEntry(namespace: string, entry: ClusterEntry, complain: (text: stri
       return [];
     });
   const reference = entry.kubeconfigSecretRef;
-  const access = reference && clusterIdOf({ namespace, secret: reference.name, key: reference.key });
+  const secretAccess = reference && { namespace, secret: reference.name, key: reference.key };
+  const access = secretAccess && clusterIdOf(secretAccess);
   const local = entry.local ?? false;
   const accepted = entry.acceptedNetworks === undefined ? undefined : cidrs(entry.acceptedNetworks);
   return {
     name: entry.name,
     id: local ? LOCAL : access,
     secret: local ? undefined : access,
+    access: local ? undefined : secretAccess,
     local,
     ignoredSecretRef: local && reference !== undefined,
     grant: readGrant(entry, cidrs),

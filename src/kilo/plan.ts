@@ -196,6 +196,7 @@ function planView(view: ClusterView<KiloFacts>, context: Context, wantedElsewher
   const guarded = applyPolicy(draft, options.policy, {
     groupOf: ({ intent, labels }) => `${intent ?? labels[meshLabel]}/${labels[sourceClusterLabel]}`,
     doubted,
+    sinceMs: (item) => world.heldSinceMs.get(graceKey(view.id, item.name)) ?? world.nowMs,
     running: (item) => world.heldSinceMs.has(graceKey(view.id, item.name)),
     expired: (item) => hasExpired(world, options, view.id, item.name),
   });
@@ -217,8 +218,12 @@ function holdForTwin(items: readonly Item[], wantedElsewhere: ReadonlySet<string
   return items.map((item) => (wantedElsewhere.has(item.slot) ? withFate(item, ifUnwanted) : item));
 }
 
+const peerKindMissing = "its API server does not know peers.kilo.squat.ai";
+
 function gapOf({ observed }: ClusterView<KiloFacts>): TargetPlan["gap"] {
-  if (observed.state === "synced") return undefined;
+  if (observed.state === "synced") {
+    return observed.value.peersServed ? undefined : { reason: "PeerKindMissing", detail: peerKindMissing };
+  }
   return { reason: observed.state === "stale" ? "TargetStale" : "TargetAbsent", detail: observed.because.detail };
 }
 
@@ -252,6 +257,7 @@ function memberFindings({ mesh, members }: MeshPlan): Diagnostic[] {
         : [diagnose("SecretMissing", where, { entry: entry.name, secret: entry.secret })];
     }
     const found: Diagnostic[] = [...(source?.diagnostics ?? [])];
+    if (lastSeen(observed)?.peersServed === false) found.push(diagnose("PeerKindMissing", where, {}));
     if (observed.state === "absent") found.push(diagnose("ClusterAbsent", where, { detail: observed.because.detail }));
     if (observed.state === "stale") found.push(diagnose("ClusterStale", where, { detail: observed.because.detail }));
     return found;

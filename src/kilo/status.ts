@@ -32,6 +32,7 @@ export type StatusInput = {
 
 /** Codes that mean a pair of clusters, or a node in it, is not joined although the mesh asks for it. */
 const unjoined = new Set([
+  "PeerKindMissing",
   "RangeContainsObserved",
   "ForeignKeyConflict",
   "ForeignRangeConflict",

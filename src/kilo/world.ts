@@ -62,7 +62,8 @@ type ReadCluster = {
 function readCluster(cluster: WorldCluster): ReadCluster {
   const accesses = cluster.access.map(clusterIdOf).sort(compareText);
   const ids: readonly ClusterId[] = cluster.local ? [LOCAL, ...accesses] : accesses;
-  const { facts, meshes, unreadableMeshes } = readObjects(cluster.objects);
+  const { facts: seenFacts, meshes, unreadableMeshes } = readObjects(cluster.objects);
+  const facts = { ...seenFacts, peersServed: !cluster.missingKinds.includes("Peer") };
   const because: Failure = { kind: "unreachable", detail: cluster.because ?? `the cluster is ${cluster.observed}` };
   const seen = <T>(value: T): Observed<T> => {
     if (cluster.observed === "absent") return { state: "absent", because };
@@ -127,7 +128,14 @@ function readObjects(raw: readonly unknown[]): Objects {
   const mtu = readClusterMtu(objects);
   const sorted = [...new Set(serviceRanges)].sort(compareText);
   return {
-    facts: { nodes: nodes.map((node) => withMtu(node, mtu)), peers, unreadable, serviceRanges: sorted, uid },
+    facts: {
+      nodes: nodes.map((node) => withMtu(node, mtu)),
+      peers,
+      unreadable,
+      serviceRanges: sorted,
+      peersServed: true,
+      uid,
+    },
     meshes,
     unreadableMeshes,
   };

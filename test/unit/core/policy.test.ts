@@ -4,7 +4,13 @@ import type { Item } from "../../../src/core/plan.ts";
 import { applyPolicy, defaultPolicy, type Doubt } from "../../../src/core/policy.ts";
 import { desired, item, target } from "../../support/engine.ts";
 
-const doubt: Doubt = { groupOf: () => "edge", doubted: new Set(["Gone"]), running: () => false, expired: () => false };
+const doubt: Doubt = {
+  groupOf: () => "edge",
+  doubted: new Set(["Gone"]),
+  sinceMs: () => 1_000,
+  running: () => false,
+  expired: () => false,
+};
 const things = (count: number): Item[] => Array.from({ length: count }, (_, index) => item(String(index)));
 const deletes = (count: number, of: number, more: Partial<Doubt> = {}): number => {
   const all = things(of);

@@ -1,0 +1,109 @@
+// The status of a ClusterMesh: what `meshStatus` says of the plan, with what is left where the mesh is being undone.
+
+import { type Diagnostic, listSome } from "../core/diagnostic.ts";
+import type { Evidence, Remainder, Report } from "../core/provider.ts";
+import type { Condition } from "../core/status.ts";
+import { clusterIdOf, compareText } from "../core/world.ts";
+import type { Departed, MeshIntent } from "./intent.ts";
+import type { KiloPlan } from "./plan.ts";
+import { type MemberStatus, meshStatus } from "./status.ts";
+
+const findingsMax = 20;
+const subjectsMax = 10;
+
+/** What the status of a mesh should say. */
+export function meshReport(plan: KiloPlan, mesh: MeshIntent, evidence: Evidence): Report {
+  const own = plan.meshes.find((each) => each.mesh.id === mesh.id);
+  if (own === undefined) return { status: {}, conditions: [], findings: [] };
+  const { conditions, clusters } = meshStatus({ ...evidence, plan: own });
+  const leaving = mesh.departed.flatMap((departed) => leavingStatus(departed, evidence.remainders));
+  const findings = evidence.diagnostics.filter(
+    (diagnostic) => diagnostic.mesh === mesh.id && diagnostic.severity !== "info",
+  );
+  return {
+    status: {
+      observedGeneration: mesh.generation,
+      clusterCount: mesh.entries.length,
+      peers: sum(clusters, (cluster) => cluster.registeredPeers),
+      skipped: sum(clusters, (cluster) => cluster.skippedNodes),
+      clusters: [...clusters.map((cluster, index) => withAccess(cluster, mesh.entries[index]?.access)), ...leaving],
+      findings: summarise(findings),
+    },
+    conditions: conditions.map((condition) => explain(condition, mesh, evidence.remainders)),
+    findings,
+  };
+}
+
+type ClusterStatus = Omit<MemberStatus, "message"> & {
+  readonly message?: string;
+  readonly kubeconfigSecretRef?: { readonly name: string; readonly key: string };
+};
+
+function withAccess(
+  { message, ...cluster }: MemberStatus,
+  access: { readonly secret: string; readonly key: string } | undefined,
+): ClusterStatus {
+  return {
+    ...cluster,
+    ...(message === "" ? {} : { message }),
+    ...(access === undefined ? {} : { kubeconfigSecretRef: { name: access.secret, key: access.key } }),
+  };
+}
+
+/** A cluster that left stays in the status until it was seen to hold nothing of the mesh. */
+function leavingStatus({ name, access }: Departed, remainders: readonly Remainder[]): ClusterStatus[] {
+  const rest = remainders.find(({ member }) => member.id === clusterIdOf(access));
+  if (rest === undefined || isClean(rest)) return [];
+  const message = `left the mesh: ${remainderText(rest)}`;
+  const counts = { registeredPeers: 0, skippedNodes: 0 };
+  return [withAccess({ name, ...counts, observed: rest.observed.state, message }, access)];
+}
+
+const isClean = ({ observed, objects }: Remainder): boolean => observed.state === "synced" && objects === 0;
+
+function remainderText({ observed, objects }: Remainder): string {
+  const count = objects === 1 ? "1 Peer is" : `${objects} Peers are`;
+  if (observed.state === "synced") return `${count} to be deleted`;
+  return observed.state === "stale"
+    ? `${count} to be deleted once it is reached again (${observed.because.detail})`
+    : `its Peers are to be deleted once it is reached (${observed.because.detail})`;
+}
+
+/** While a mesh is deleted, `Ready` says what is left, where. */
+function explain(condition: Condition, mesh: MeshIntent, remainders: readonly Remainder[]): Condition {
+  if (!mesh.terminating || condition.type !== "Ready") return condition;
+  const left = remainders.filter((rest) => !isClean(rest));
+  if (left.length === 0) return { ...condition, message: "the mesh is being deleted; nothing of it is left" };
+  const where = left.map((rest) => `${rest.member.name}: ${remainderText(rest)}`);
+  return { ...condition, message: `the mesh is being deleted; ${listSome(where)}` };
+}
+
+/** Findings of one code and cluster as one line, the gravest first, with the first few objects they are about. */
+function summarise(findings: readonly Diagnostic[]): readonly Readonly<Record<string, unknown>>[] {
+  const groups = new Map<string, Diagnostic[]>();
+  for (const finding of findings) {
+    const key = JSON.stringify([finding.code, finding.subject.cluster]);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [finding]);
+    else group.push(finding);
+  }
+  return [...groups.values()].slice(0, findingsMax).flatMap((group) => {
+    const [first] = group;
+    if (first === undefined) return [];
+    const { code, severity, subject, message } = first;
+    const subjects = [...new Set(group.map((each) => `${each.subject.kind}/${each.subject.name}`))].sort(compareText);
+    return [
+      {
+        code,
+        severity,
+        ...(subject.cluster === undefined ? {} : { cluster: subject.cluster }),
+        count: group.length,
+        subjects: subjects.slice(0, subjectsMax),
+        message,
+      },
+    ];
+  });
+}
+
+const sum = <T>(items: readonly T[], of: (item: T) => number): number =>
+  items.reduce((total, item) => total + of(item), 0);
