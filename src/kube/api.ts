@@ -1,0 +1,67 @@
+// What we ask of one API server. The HTTP client implements it, and so may anything else that behaves alike.
+
+import type { Resource } from "../core/resource.ts";
+import type { Result } from "../core/result.ts";
+import type { KubeFailure } from "./failure.ts";
+
+/** Which objects of a kind: one namespace or all, everything or what a field selector matches. */
+export type Scope = {
+  readonly namespace?: string;
+  readonly fieldSelector?: string;
+};
+
+/** One object of a kind. */
+export type ObjectRef = { readonly name: string; readonly namespace?: string };
+
+/** One line of a watch. A bookmark carries only a resourceVersion. */
+export type WatchEvent =
+  | { readonly type: "ADDED" | "MODIFIED" | "DELETED"; readonly object: unknown }
+  | { readonly type: "BOOKMARK"; readonly resourceVersion: string };
+
+/** What guards a removal: nothing but exactly this object, as it was seen, may go. */
+export type Preconditions = { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined };
+
+/** Part of an object that has a path of its own. */
+export type Subresource = "status";
+
+/** One API server. Every call ends: by an answer, by its deadline or by the signal (which throws its reason). */
+export type KubeApi = {
+  /** Where it is, for messages: host and port, no credentials. */
+  readonly server: string;
+  /** Lists page by page; `onPage` sees each page once, and nothing of it is kept here. */
+  list(
+    resource: Resource,
+    scope: Scope,
+    onPage: (items: readonly unknown[]) => void,
+    signal: AbortSignal,
+  ): Promise<Result<{ readonly resourceVersion: string }, KubeFailure>>;
+  /** Streams events after a resourceVersion until the server closes the stream (ok) or something breaks. */
+  watch(
+    resource: Resource,
+    scope: Scope & { readonly resourceVersion: string },
+    onEvent: (event: WatchEvent) => void,
+    signal: AbortSignal,
+  ): Promise<Result<undefined, KubeFailure>>;
+  get(resource: Resource, ref: ObjectRef, signal: AbortSignal): Promise<Result<unknown, KubeFailure>>;
+  /** Creates; `exists` if there is one of that name, whoever's. */
+  create(resource: Resource, body: object, signal: AbortSignal): Promise<Result<unknown, KubeFailure>>;
+  /** Server-side apply under our field manager, taking over fields that others hold. A uid or resourceVersion in the body's metadata guards it. */
+  apply(resource: Resource, ref: ObjectRef, body: object, signal: AbortSignal): Promise<Result<unknown, KubeFailure>>;
+  /** JSON merge patch; a uid or resourceVersion in the body's metadata guards it. */
+  patch(
+    resource: Resource,
+    ref: ObjectRef & { readonly subresource?: Subresource },
+    body: object,
+    signal: AbortSignal,
+  ): Promise<Result<unknown, KubeFailure>>;
+  /** Replaces a whole object; its resourceVersion guards it. */
+  replace(resource: Resource, ref: ObjectRef, body: object, signal: AbortSignal): Promise<Result<unknown, KubeFailure>>;
+  remove(
+    resource: Resource,
+    ref: ObjectRef,
+    preconditions: Preconditions,
+    signal: AbortSignal,
+  ): Promise<Result<undefined, KubeFailure>>;
+  /** Ends every connection. */
+  close(): Promise<void>;
+};

@@ -1,0 +1,43 @@
+import type { Resource } from "../core/resource.ts";
+import { err, ok, type Result } from "../core/result.ts";
+import type { ObjectRef, Subresource } from "./api.ts";
+import type { KubeFailure } from "./failure.ts";
+
+/** The path of all objects of a kind, in one namespace or in all. */
+export function collectionPath(resource: Resource, namespace: string | undefined): Result<string, KubeFailure> {
+  const { group, version, plural, namespaced } = resource;
+  const root = group === "" ? ["api", version] : ["apis", group, version];
+  return joined([...root, ...(namespaced && namespace !== undefined ? ["namespaces", namespace] : []), plural]);
+}
+
+/** The path under which an object of a kind is created. */
+export function creationPath(resource: Resource, namespace: string | undefined): Result<string, KubeFailure> {
+  if (resource.namespaced && namespace === undefined) return invalid(`a ${resource.kind} needs a namespace`);
+  return collectionPath(resource, namespace);
+}
+
+/** The path of one object or of a part of it. */
+export function objectPath(
+  resource: Resource,
+  { name, namespace, subresource }: ObjectRef & { readonly subresource?: Subresource },
+): Result<string, KubeFailure> {
+  const collection = creationPath(resource, namespace);
+  if (!collection.ok) return collection;
+  const rest = joined([name, ...(subresource === undefined ? [] : [subresource])]);
+  return rest.ok ? ok(`${collection.value}${rest.value}`) : rest;
+}
+
+/** A path with its query, in which nothing means anything but itself. */
+export function withQuery(path: string, query: Readonly<Record<string, string>>): string {
+  const text = new URLSearchParams(query).toString();
+  return text === "" ? path : `${path}?${text}`;
+}
+
+/** Names come from other clusters: an empty one would turn a delete into a delete of everything, `..` into another path. */
+function joined(segments: readonly string[]): Result<string, KubeFailure> {
+  const bad = segments.find((segment) => segment === "" || segment === "." || segment === ".." || /[/%]/.test(segment));
+  if (bad !== undefined) return invalid(`${JSON.stringify(bad.slice(0, 80))} cannot be part of a path`);
+  return ok(segments.map((segment) => `/${encodeURIComponent(segment)}`).join(""));
+}
+
+const invalid = (detail: string): Result<never, KubeFailure> => err({ kind: "invalid", detail });
