@@ -1,4 +1,5 @@
 import { Command, CommanderError } from "commander";
+import { operatorCommand } from "./commands/operator.ts";
 import { planCommand } from "./commands/plan.ts";
 import { versionCommand } from "./commands/version.ts";
 import { formatError } from "./exit.ts";
@@ -8,6 +9,7 @@ const help = `
 Start here:
   causeway plan -f test/scenarios/two-clusters.yaml     what Causeway would do for a small fleet
   causeway plan --help                                  how to describe your own fleet
+  causeway operator --kubeconfig ~/.kube/config         keep the meshes of a cluster
 
 Result on stdout, everything else on stderr. Exit codes: 0 fine · 1 the answer is no ·
 2 bad usage or bad input · 3 a cluster, file or tool could not be reached · 70 a fault of ours.`;
@@ -21,7 +23,8 @@ export async function main(args: readonly string[], terminal: Terminal = process
     .configureOutput({ writeOut: terminal.out, writeErr: terminal.note })
     .exitOverride()
     .showHelpAfterError("(add --help for what is possible)");
-  for (const command of [planCommand(terminal, (code) => (exitCode = code)), versionCommand(terminal)]) {
+  const exit = (code: number): void => void (exitCode = code);
+  for (const command of [operatorCommand(terminal, exit), planCommand(terminal, exit), versionCommand(terminal)]) {
     program.addCommand(command.copyInheritedSettings(program));
   }
   if (args.length === 0) {

@@ -1,7 +1,6 @@
-import { readFileSync } from "node:fs";
 import { Command, Option } from "commander";
 import { stringify } from "yaml";
-import { fieldsOf, textOf } from "../../core/json.ts";
+import { packageVersion } from "../package-version.ts";
 import type { Terminal } from "../terminal.ts";
 
 /** \`causeway version\`: which build this is. */
@@ -14,8 +13,7 @@ export function versionCommand(terminal: Terminal): Command {
     )
     .addHelpText("after", "\nExample:\n  causeway version -o json")
     .action(({ output }: { readonly output: string }) => {
-      const text = readFileSync(new URL("../../../package.json", import.meta.url), "utf8");
-      const version = textOf(fieldsOf(JSON.parse(text))["version"]) ?? "unknown";
+      const version = packageVersion();
       const node = process.versions.node;
       const formats: Record<string, string> = {
         json: `${JSON.stringify({ version, node })}\n`,

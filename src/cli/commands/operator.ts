@@ -1,0 +1,18 @@
+import { Command } from "commander";
+import { packageVersion } from "../package-version.ts";
+import type { Terminal } from "../terminal.ts";
+
+/** `causeway operator`: keeps every mesh as it should be until it is stopped. Its flags are read by the operator itself. */
+export function operatorCommand(terminal: Terminal, exit: (code: number) => void): Command {
+  return new Command("operator")
+    .summary("keep the meshes of a cluster: watch, plan, write and report until stopped")
+    .helpOption(false)
+    .allowUnknownOption()
+    .allowExcessArguments()
+    .argument("[flags...]")
+    .action(async (_, __, command: Command) => {
+      // Loaded here: the other commands start without an HTTP client, a log and metrics.
+      const { runOperator } = await import("../../operator/main.ts");
+      exit(await runOperator(command.args, { ...terminal, version: packageVersion() }));
+    });
+}

@@ -1,0 +1,228 @@
+// One cluster's lifetime: its connection, its informers, and what is known of it as one observed value.
+
+import type { ReadOnce, Seen, Watched } from "../core/provider.ts";
+import { type Resource, resourceName } from "../core/resource.ts";
+import type { Observed } from "../core/world.ts";
+import type { KubeApi } from "../kube/api.ts";
+import { asWorldFailure, type KubeFailure } from "../kube/failure.ts";
+import { type Informer, type InformerView, startInformer } from "../kube/informer.ts";
+import type { Runtime } from "../kube/runtime.ts";
+
+/** What a session watches and reads, and how it becomes facts. */
+export type Observation<Fact, Facts> = {
+  readonly watches: readonly Watched<Fact>[];
+  readonly reads: readonly ReadOnce<Fact>[];
+  readonly facts: (seen: Seen<Fact>) => Facts;
+};
+
+/** A connection to one cluster. */
+export type Session<Facts> = {
+  readonly api: KubeApi;
+  /** What is known of the cluster now; the same value until something changes. */
+  readonly observed: () => Observed<Facts>;
+  /** Whether the first answer, good or bad, is still awaited. */
+  readonly isSettling: () => boolean;
+  /** Takes in the answer to a write of our own, before the watch brings it. */
+  readonly absorb: (resource: Resource, raw: unknown) => void;
+  readonly forget: (resource: Resource, key: string, uid: string | undefined) => void;
+  /** Ends the watches and the connection. */
+  readonly stop: () => Promise<void>;
+};
+
+/** Who made a change: the world, or we ourselves. */
+export type ChangeOrigin = "world" | "own";
+
+/** Everything a session needs. */
+export type SessionOptions<Fact, Facts> = {
+  readonly api: KubeApi;
+  readonly observation: Observation<Fact, Facts>;
+  readonly runtime: Runtime;
+  readonly onChange: (origin: ChangeOrigin) => void;
+};
+
+/** Connects, lists and watches until it is stopped. */
+export function startSession<Fact, Facts>(options: SessionOptions<Fact, Facts>): Session<Facts> {
+  const { api, observation, runtime } = options;
+  const lifetime = new AbortController();
+  let known:
+    | { readonly views: readonly WatchedView<Fact>[]; readonly once: OnceView<Fact>; readonly value: Observed<Facts> }
+    | undefined;
+  let writing = false;
+  const watched = observation.watches.map((watch) => ({
+    watch,
+    informer: startInformer<Fact>({
+      api,
+      resource: watch.resource,
+      scope: {},
+      read: watch.read,
+      same: watch.same,
+      onChange: () => options.onChange(writing ? "own" : "world"),
+      runtime,
+      signal: lifetime.signal,
+    }),
+  }));
+  const once = startReads(options, lifetime.signal);
+  const informerOf = new Map<Resource, Informer<Fact>>(
+    watched.map(({ watch, informer }) => [watch.resource, informer]),
+  );
+  const asOwn = (write: () => void): void => {
+    writing = true;
+    try {
+      write();
+    } finally {
+      writing = false;
+    }
+  };
+  return {
+    api,
+    observed: () => {
+      const views = watched.map(({ watch, informer }) => ({ watch, view: informer.view() }));
+      const read = once.view();
+      // Compared by identity: a heartbeat announces no change, yet the next look must see it.
+      if (
+        known === undefined ||
+        known.once !== read ||
+        !views.every((each, index) => isSameView(each, known?.views[index]))
+      ) {
+        known = { views, once: read, value: observe(views, read, observation.facts) };
+      }
+      return known.value;
+    },
+    isSettling: () =>
+      once.isSettling() ||
+      watched.some(({ informer }) => {
+        const view = informer.view();
+        return view.state === "syncing" && view.failure === undefined;
+      }),
+    absorb: (resource, raw) => asOwn(() => informerOf.get(resource)?.absorb(raw)),
+    forget: (resource, key, uid) => asOwn(() => informerOf.get(resource)?.forget(key, uid)),
+    stop: async () => {
+      lifetime.abort();
+      await Promise.all([...watched.map(({ informer }) => informer.done), once.done]);
+      await api.close();
+    },
+  };
+}
+
+type Reads<Fact> = {
+  readonly view: () => OnceView<Fact>;
+  readonly isSettling: () => boolean;
+  readonly done: Promise<void>;
+};
+
+type OnceView<Fact> =
+  | { readonly state: "done"; readonly facts: readonly Fact[] }
+  | { readonly state: "open"; readonly failure: KubeFailure | undefined };
+
+const retryMs = 2_000;
+
+/** Reads what is read once; only a server that does not answer keeps us from being done. */
+function startReads<Fact, Facts>(
+  { api, observation, runtime, onChange }: SessionOptions<Fact, Facts>,
+  signal: AbortSignal,
+): Reads<Fact> {
+  let view: OnceView<Fact> =
+    observation.reads.length === 0 ? { state: "done", facts: [] } : { state: "open", failure: undefined };
+  const run = async (): Promise<void> => {
+    const facts: Fact[] = [];
+    for (const read of observation.reads) {
+      for (;;) {
+        const found = await readOnce(api, read, facts, signal);
+        if (found === undefined) break;
+        view = { state: "open", failure: found };
+        onChange("world");
+        await runtime.clock.sleep(retryMs, signal);
+      }
+    }
+    view = { state: "done", facts };
+    onChange("world");
+  };
+  const done =
+    view.state === "done"
+      ? Promise.resolve()
+      : run().catch((error: unknown) => {
+          if (!signal.aborted) throw error;
+        });
+  return { view: () => view, isSettling: () => view.state === "open" && view.failure === undefined, done };
+}
+
+/** Reads one thing; answers with the failure only if trying again may help. */
+async function readOnce<Fact>(
+  api: KubeApi,
+  { resource, name, read }: ReadOnce<Fact>,
+  facts: Fact[],
+  signal: AbortSignal,
+): Promise<KubeFailure | undefined> {
+  const found: Fact[] = [];
+  const take = (raw: unknown): void => void found.push(read(raw));
+  const answer =
+    name === undefined
+      ? await api.list(resource, {}, (items) => items.forEach(take), signal)
+      : await api.get(resource, { name }, signal);
+  if (!answer.ok) {
+    const { kind } = answer.error;
+    const mayPass = kind === "unreachable" || kind === "throttled" || kind === "garbled" || kind === "unauthorized";
+    return mayPass ? answer.error : undefined;
+  }
+  if (name !== undefined) take(answer.value);
+  for (const fact of found) facts.push(fact);
+  return undefined;
+}
+
+function isSameView<Fact>({ view: a }: WatchedView<Fact>, other: WatchedView<Fact> | undefined): boolean {
+  const b = other?.view;
+  if (b === undefined || a.state !== b.state) return false;
+  const objects = a.state === "syncing" ? undefined : a.objects;
+  const unkeyed = a.state === "syncing" ? 0 : a.unkeyed;
+  const failure = a.state === "synced" ? undefined : a.failure;
+  return (
+    objects === (b.state === "syncing" ? undefined : b.objects) &&
+    unkeyed === (b.state === "syncing" ? 0 : b.unkeyed) &&
+    failure === (b.state === "synced" ? undefined : b.failure)
+  );
+}
+
+type WatchedView<Fact> = { readonly watch: Watched<Fact>; readonly view: InformerView<Fact> };
+
+const notListed = "the first list has not completed";
+
+/**
+ * Several kinds as one: absent until every kind was listed, stale as soon as one of them is. A kind that the API server
+ * does not serve and that may be missing has no objects, which is knowledge like any other.
+ */
+function observe<Fact, Facts>(
+  views: readonly WatchedView<Fact>[],
+  once: OnceView<Fact>,
+  assemble: (seen: Seen<Fact>) => Facts,
+): Observed<Facts> {
+  const missing = new Set<Resource>();
+  const facts: Fact[] = [];
+  let stale: KubeFailure | undefined;
+  for (const { watch, view } of views) {
+    if (view.state !== "synced" && watch.mayBeMissing && view.failure?.kind === "notFound") {
+      missing.add(watch.resource);
+      continue;
+    }
+    if (view.state === "syncing") return absent(view.failure, watch.resource);
+    if (view.state === "stale") stale ??= named(view.failure, watch.resource);
+    if (view.unkeyed > 0) {
+      stale ??= { kind: "garbled", detail: `${view.unkeyed} ${watch.resource.plural} have no name` };
+    }
+    for (const { fact } of view.objects.values()) facts.push(fact);
+  }
+  if (once.state === "open") return absent(once.failure, undefined);
+  for (const fact of once.facts) facts.push(fact);
+  const value = assemble({ facts, missing });
+  return stale === undefined ? { state: "synced", value } : { state: "stale", because: asWorldFailure(stale), value };
+}
+
+function absent(failure: KubeFailure | undefined, resource: Resource | undefined): Observed<never> {
+  if (failure === undefined) return { state: "absent", because: { kind: "missing", detail: notListed } };
+  const told = resource === undefined ? failure : named(failure, resource);
+  return { state: "absent", because: asWorldFailure(told) };
+}
+
+const named = (failure: KubeFailure, resource: Resource): KubeFailure =>
+  failure.detail.includes(resource.plural)
+    ? failure
+    : { ...failure, detail: `${resourceName(resource)}: ${failure.detail}` };

@@ -1,0 +1,181 @@
+// Operations → API server, in the planned order. What fails keeps what it holds: nobody is given a range that a failed
+// operation was to release. Creates, and deletes, that stand next to each other depend on nothing and run together.
+
+import { CidrIndex } from "../core/net/cidr-index.ts";
+import type { Cidr } from "../core/net/cidr.ts";
+import { fieldsOf } from "../core/json.ts";
+import type { Operation } from "../core/plan.ts";
+import { pruningPatch, type WrittenKind } from "../core/provider.ts";
+import type { Resource } from "../core/resource.ts";
+import { err, ok, type Result } from "../core/result.ts";
+import type { Session } from "../fleet/session.ts";
+import type { ObjectRef } from "../kube/api.ts";
+import type { KubeFailure } from "../kube/failure.ts";
+
+/** The annotation that a touch writes: Kilo only looks again at what has changed. */
+export const touchedAnnotation = "causeway.dev/touched";
+
+/** An operation that was not carried out, and why. */
+export type FailedOperation = { readonly operation: Operation; readonly failure: KubeFailure };
+
+/** What came of a pass over one target. */
+export type ApplyOutcome = {
+  readonly applied: number;
+  readonly failed: readonly FailedOperation[];
+  /** Operations that were not tried: something before them failed, or the plan is no longer the latest. */
+  readonly skipped: number;
+};
+
+/** Everything a pass needs. */
+export type ApplyInput = {
+  readonly operations: readonly Operation[];
+  readonly session: Pick<Session<unknown>, "api" | "absorb" | "forget">;
+  readonly kinds: Readonly<Record<string, WrittenKind>>;
+  /** Whether the plan still stands; asked before anything is removed. */
+  readonly isCurrent: () => boolean;
+  readonly onOperation: (operation: Operation, failure: KubeFailure | undefined, ms: number) => void;
+  readonly nowIso: () => string;
+  readonly monotonicMs: () => number;
+  readonly signal: AbortSignal;
+};
+
+const togetherMax = 8;
+
+/** Carries out the operations of one target. */
+export async function applyOperations(input: ApplyInput): Promise<ApplyOutcome> {
+  const failed: FailedOperation[] = [];
+  const stuck: [Cidr, true][] = [];
+  let applied = 0;
+  let index = 0;
+  while (index < input.operations.length) {
+    input.signal.throwIfAborted();
+    const wave = nextWave(input.operations, index);
+    index += wave.length;
+    if (wave[0]?.action === "delete" && !input.isCurrent()) {
+      return { applied, failed, skipped: input.operations.length - index + wave.length };
+    }
+    const free = stuck.length === 0 ? wave : wave.filter((operation) => !needs(operation, new CidrIndex(stuck)));
+    const results = await Promise.all(free.map((operation) => carryOut(operation, input)));
+    let fatal = false;
+    for (const [position, result] of results.entries()) {
+      const operation = free[position];
+      if (operation === undefined) continue;
+      if (result.ok) {
+        applied += 1;
+        continue;
+      }
+      failed.push({ operation, failure: result.error });
+      for (const claim of operation.claims.before) stuck.push([claim, true]);
+      fatal ||= !isAboutTheObject(result.error);
+    }
+    if (fatal) break;
+  }
+  return { applied, failed, skipped: input.operations.length - applied - failed.length };
+}
+
+/** It is about this object; the next one may be accepted. Anything else would happen to the next one too. */
+const isAboutTheObject = ({ kind }: KubeFailure): boolean =>
+  kind === "invalid" || kind === "exists" || kind === "conflict" || kind === "notFound";
+
+function nextWave(operations: readonly Operation[], start: number): readonly Operation[] {
+  const first = operations[start];
+  if (first === undefined) return [];
+  if (first.action !== "create" && first.action !== "delete") return [first];
+  let end = start + 1;
+  while (end < operations.length && end - start < togetherMax && operations[end]?.action === first.action) end += 1;
+  return operations.slice(start, end);
+}
+
+/** Whether an operation takes a range that a failed one still holds. */
+function needs({ claims }: Operation, stuck: CidrIndex<true>): boolean {
+  const held = new Set(claims.before);
+  return claims.after.some((claim) => !held.has(claim) && stuck.firstOverlap(claim) !== undefined);
+}
+
+async function carryOut(operation: Operation, input: ApplyInput): Promise<Result<undefined, KubeFailure>> {
+  const started = input.monotonicMs();
+  const kind = input.kinds[operation.kind];
+  const result: Result<undefined, KubeFailure> =
+    kind === undefined
+      ? err({ kind: "invalid", detail: `nobody knows how to write a ${operation.kind}` })
+      : await write(operation, kind, input);
+  input.onOperation(operation, result.ok ? undefined : result.error, input.monotonicMs() - started);
+  return result;
+}
+
+/** Operations name a namespaced object `<namespace>/<name>`. */
+function refOf({ namespaced }: Resource, name: string): ObjectRef {
+  const slash = namespaced ? name.indexOf("/") : -1;
+  return slash === -1 ? { name } : { namespace: name.slice(0, slash), name: name.slice(slash + 1) };
+}
+
+async function write(
+  operation: Operation,
+  { resource, manifest }: WrittenKind,
+  { session, signal, nowIso }: ApplyInput,
+): Promise<Result<undefined, KubeFailure>> {
+  const { api } = session;
+  const { name, uid, resourceVersion, content } = operation;
+  const ref = refOf(resource, name);
+  const guard = {
+    ...(uid === undefined ? {} : { uid }),
+    ...(resourceVersion === undefined ? {} : { resourceVersion }),
+  };
+  const taken = (answer: Result<unknown, KubeFailure>): Result<undefined, KubeFailure> => {
+    if (!answer.ok) return answer;
+    session.absorb(resource, answer.value);
+    return ok(undefined);
+  };
+  switch (operation.action) {
+    case "delete": {
+      const answer = await api.remove(resource, ref, { uid, resourceVersion }, signal);
+      if (!answer.ok && answer.error.kind !== "notFound") return answer;
+      session.forget(resource, name, uid);
+      return ok(undefined);
+    }
+    case "touch": {
+      const annotations = { [touchedAnnotation]: nowIso() };
+      return taken(await api.patch(resource, ref, { metadata: { ...guard, annotations } }, signal));
+    }
+    case "create":
+      if (content === undefined) return err({ kind: "invalid", detail: "a create without content" });
+      return taken(await api.create(resource, manifest(name, content), signal));
+    case "update": {
+      if (content === undefined) return err({ kind: "invalid", detail: "an update without content" });
+      const body = manifest(name, content);
+      const answer = await api.apply(
+        resource,
+        ref,
+        { ...body, metadata: { ...fieldsOf(body["metadata"]), ...guard } },
+        signal,
+      );
+      if (!answer.ok) return answer;
+      const patch = leftovers(operation, answer.value);
+      if (patch === undefined) return taken(answer);
+      const { resourceVersion: newest } = fieldsOf(fieldsOf(answer.value)["metadata"]);
+      const metadata = { ...fieldsOf(patch["metadata"]), resourceVersion: newest };
+      return taken(await api.patch(resource, ref, { ...patch, metadata }, signal));
+    }
+  }
+}
+
+/** What must go and is still there: server-side apply only removes what it put there itself. */
+function leftovers({ content, changes }: Operation, answer: unknown): Record<string, unknown> | undefined {
+  const unwanted = Object.entries(content?.fields ?? {}).flatMap(([path, value]) =>
+    value === null && valueAt(answer, path.split(".")) !== undefined ? [[path, null] as const] : [],
+  );
+  const labels = fieldsOf(fieldsOf(fieldsOf(answer)["metadata"])["labels"]);
+  const prefix = "metadata.labels.";
+  const dropped = changes.flatMap(({ path, to }) => {
+    const label = path.slice(prefix.length);
+    return to === null && path.startsWith(prefix) && labels[label] !== undefined ? [[label, null] as const] : [];
+  });
+  if (unwanted.length === 0 && dropped.length === 0) return undefined;
+  const patch = pruningPatch(Object.fromEntries(unwanted)) ?? {};
+  return dropped.length === 0 ? patch : { ...patch, metadata: { labels: Object.fromEntries(dropped) } };
+}
+
+function valueAt(value: unknown, [first, ...rest]: readonly string[]): unknown {
+  if (first === undefined) return value;
+  return valueAt(fieldsOf(value)[first] ?? undefined, rest);
+}

@@ -1,0 +1,415 @@
+// The loop: a change of the world → one plan for the whole fleet → what differs is written per target, what is true is
+// written per intent. It knows no kind of object; a provider says what should exist, the scheduler when to look.
+//
+//   plan                 the world as it is → state: the plan, and per target what differs
+//   converge/<cluster>   carries out what differs on one target
+//   report/<intent>      writes finalizer, status and events of one intent
+
+import { canonicalText } from "../core/json.ts";
+import { diff, type TargetDiff } from "../core/diff.ts";
+import { appendTo } from "../core/list.ts";
+import type { Item, Operation, Plan } from "../core/plan.ts";
+import type { Provider, ProviderWorld, Remainder, Report } from "../core/provider.ts";
+import type { ApplyReport } from "../core/status.ts";
+import { type ClusterId, type ClusterView, graceKey, lastSeen } from "../core/world.ts";
+import type { Fleet, IntentRecord } from "../fleet/fleet.ts";
+import type { ChangeOrigin } from "../fleet/session.ts";
+import { asWorldFailure, type KubeFailure } from "../kube/failure.ts";
+import type { Runtime } from "../kube/runtime.ts";
+import { applyOperations, type FailedOperation } from "./apply.ts";
+import type { Metrics } from "./metrics.ts";
+import { needsWriting, type ReportInput, stepFor, writeReport } from "./report.ts";
+import type { Outcome, Scheduler } from "./scheduler.ts";
+
+/** What the engine needs. */
+export type EngineOptions<Intent, Fact, Facts, P extends Plan> = {
+  readonly provider: Provider<Intent, Fact, Facts, P>;
+  readonly fleet: Fleet<Intent, Facts>;
+  readonly scheduler: () => Scheduler;
+  readonly runtime: Runtime;
+  readonly metrics: Metrics;
+  /** Who we are, in events. */
+  readonly identity: string;
+  /** How long a deleted intent waits for a cluster that is not reached. */
+  readonly finalizerWaitMs: number;
+};
+
+/** The loop's entry points. */
+export type Engine = {
+  readonly changed: (origin: ChangeOrigin) => void;
+  /** Writes from now on, until the signal aborts; without, nothing is planned or written. */
+  readonly act: (term: AbortSignal) => void;
+  /** Runs one key of the scheduler. */
+  readonly run: (key: string, signal: AbortSignal) => Promise<Outcome>;
+};
+
+const planKey = "plan";
+const convergePrefix = "converge/";
+const reportPrefix = "report/";
+
+/** How much longer than a plan takes we gather changes before the next: planning may take a fifth of a core at most. */
+const gatherFactor = 5;
+const gather = { minMs: 20, maxMs: 250 };
+/** Our own writes are seen at once; a look at the whole can wait for the others of the same pass. */
+const ownDelayMs = 100;
+/** Grace periods end, agents fall silent: time passes without any event. */
+const resyncMs = { quiet: 30_000, grace: 5_000 };
+const settleMaxMs = 10_000;
+const busyDelayMs = 2_000;
+const namesMaxMs = 3_000;
+const leaveMaxMs = 600_000;
+
+/** What went wrong in the last pass over a target, and what had to be done then. */
+type FailedPass = { readonly failed: readonly FailedOperation[]; readonly todo: string };
+
+type PlanState<Intent, Facts, P> = {
+  readonly revision: number;
+  readonly changedMs: number | undefined;
+  readonly world: ProviderWorld<Intent, Facts>;
+  readonly plan: P;
+  readonly viewOf: ReadonlyMap<ClusterId, ClusterView<Facts>>;
+  readonly diffs: Map<ClusterId, TargetDiff>;
+  readonly pending: ReadonlyMap<string, readonly Operation[]>;
+  readonly kept: ReadonlyMap<string, readonly Item[]>;
+  /** Objects of ours per target and intent. */
+  readonly holdings: ReadonlyMap<ClusterId, ReadonlyMap<string, number>>;
+};
+
+/** The lane of a key: clusters that hang must not keep plans or reports waiting. */
+export const laneOf = (key: string): { readonly lane: string; readonly max: number } =>
+  key.startsWith(convergePrefix)
+    ? { lane: "converge", max: 64 }
+    : key.startsWith(reportPrefix)
+      ? { lane: "report", max: 8 }
+      : { lane: "plan", max: 1 };
+
+/** Makes the loop; it does nothing until `act`. */
+export function createEngine<Intent, Fact, Facts, P extends Plan>(
+  options: EngineOptions<Intent, Fact, Facts, P>,
+): Engine {
+  return new Loop(options);
+}
+
+class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
+  readonly #options: EngineOptions<Intent, Fact, Facts, P>;
+  readonly #startedMs: number;
+  #term: AbortSignal | undefined;
+  #state: PlanState<Intent, Facts, P> | undefined;
+  #heldSinceMs: ReadonlyMap<string, number> = new Map();
+  readonly #failures = new Map<ClusterId, FailedPass>();
+  /** What was written last, so that a field the API server drops is not written again and again. */
+  readonly #written = new Map<string, { readonly text: string; readonly resourceVersion: string | undefined }>();
+  #gatherMs: number = gather.minMs;
+  #changedMs: number | undefined;
+  #unresolvedSinceMs: number | undefined;
+  #measured: ReadonlySet<string> = new Set();
+  #meshes: ReadonlySet<string> = new Set();
+
+  constructor(options: EngineOptions<Intent, Fact, Facts, P>) {
+    this.#options = options;
+    this.#startedMs = options.runtime.clock.monotonicMs();
+  }
+
+  changed = (origin: ChangeOrigin): void => {
+    if (this.#term === undefined) return;
+    if (origin === "world") this.#changedMs ??= this.#options.runtime.clock.monotonicMs();
+    this.#queuePlan(origin === "own" ? ownDelayMs : 0);
+  };
+
+  act = (term: AbortSignal): void => {
+    this.#term = term;
+    this.#state = undefined;
+    this.#queuePlan(0);
+    term.addEventListener(
+      "abort",
+      () => {
+        if (this.#term === term) this.#term = undefined;
+      },
+      { once: true },
+    );
+  };
+
+  run = async (key: string, signal: AbortSignal): Promise<Outcome> => {
+    const term = this.#term;
+    if (term === undefined) return {};
+    if (key === planKey) return this.#plan();
+    const both = AbortSignal.any([signal, term]);
+    try {
+      if (key.startsWith(convergePrefix)) return await this.#converge(key.slice(convergePrefix.length), both);
+      return await this.#report(key.slice(reportPrefix.length), both);
+    } catch (error) {
+      if (both.aborted) return {};
+      throw error;
+    }
+  };
+
+  #queuePlan(delayMs: number): void {
+    this.#options.scheduler().add(planKey, { delayMs, gatherMs: this.#gatherMs });
+  }
+
+  #plan(): Outcome {
+    const { fleet, provider, runtime, metrics } = this.#options;
+    const reason = fleet.notReady();
+    if (reason !== undefined) return { again: 1_000 };
+    if (this.#awaitsNames()) return { again: 50 };
+    const startedMs = runtime.clock.monotonicMs();
+    const revision = fleet.revision();
+    const world = fleet.world(this.#heldSinceMs);
+    const plan = provider.plan(world);
+    this.#state = stateOf(world, plan, revision, this.#changedMs);
+    this.#changedMs = undefined;
+    this.#heldSinceMs = runningGraces(plan);
+    const ms = runtime.clock.monotonicMs() - startedMs;
+    this.#gatherMs = Math.min(gather.maxMs, Math.max(gather.minMs, ms * gatherFactor));
+    metrics.planned({ ms, revision });
+    this.#measure(this.#state);
+    this.#queueWork(this.#state);
+    this.#releaseLeft(this.#state);
+    return { again: this.#heldSinceMs.size > 0 ? resyncMs.grace : resyncMs.quiet };
+  }
+
+  /** A name that has never been asked for would make its node look as if it had no endpoint. */
+  #awaitsNames(): boolean {
+    const { fleet, provider, runtime } = this.#options;
+    const names = new Set(
+      fleet.directory.views().flatMap(({ observed }) => {
+        const facts = lastSeen(observed);
+        return facts === undefined ? [] : provider.dnsNames(facts);
+      }),
+    );
+    fleet.resolver.want([...names]);
+    if (fleet.resolver.isSettled()) this.#unresolvedSinceMs = undefined;
+    else this.#unresolvedSinceMs ??= runtime.clock.monotonicMs();
+    const since = this.#unresolvedSinceMs;
+    return since !== undefined && runtime.clock.monotonicMs() - since < namesMaxMs;
+  }
+
+  #queueWork(state: PlanState<Intent, Facts, P>): void {
+    const scheduler = this.#options.scheduler();
+    for (const [target, { operations }] of state.diffs) {
+      if (operations.length === 0) this.#failures.delete(target);
+      // The same again is tried when its back-off is over, not with every plan.
+      else if (this.#failures.get(target)?.todo !== textOfWork(operations)) {
+        scheduler.add(convergePrefix + target, { gatherMs: gather.minMs });
+      }
+    }
+    const { fleet, metrics } = this.#options;
+    const records = fleet.intents();
+    for (const id of this.#meshes) if (!records.has(id)) metrics.forgetMesh(id);
+    this.#meshes = new Set(records.keys());
+    for (const [id, record] of records) {
+      const input = this.#reportInput(id, record, state);
+      const ready = input?.report.conditions.find(({ type }) => type === "Ready");
+      if (ready !== undefined) metrics.meshReady({ mesh: id, ready: ready.status });
+      if (input === undefined || !this.#isNews(id, input)) continue;
+      // What is being written is soon done; then there is one thing to say instead of two.
+      const busy = (state.pending.get(id)?.length ?? 0) > 0 && record.deletedMs === undefined;
+      scheduler.add(reportPrefix + id, { delayMs: busy && input.step !== "add" ? busyDelayMs : 0 });
+    }
+  }
+
+  #isNews(
+    id: string,
+    input: Pick<ReportInput<Intent>, "record" | "report" | "remainders" | "finalizer" | "nowMs" | "waitMs">,
+  ): boolean {
+    if (!needsWriting(input)) return false;
+    const written = this.#written.get(id);
+    return written?.resourceVersion !== input.record.resourceVersion || written?.text !== reportText(input.report);
+  }
+
+  /** What should be said of an intent; nothing while the first answers of its clusters are still awaited. */
+  #reportInput(id: string, record: IntentRecord<Intent>, state: PlanState<Intent, Facts, P>) {
+    const { provider, fleet, runtime, finalizerWaitMs } = this.#options;
+    if (!record.intent.ok) return undefined;
+    const intent = record.intent.value;
+    const members = provider.intents.members(intent);
+    const young = runtime.clock.monotonicMs() - this.#startedMs < settleMaxMs;
+    if (young && members.some((member) => fleet.directory.isSettling(member.id))) return undefined;
+    const remainders = members.map((member): Remainder => {
+      const view = state.viewOf.get(member.id);
+      const observed = view?.observed ?? { state: "absent", because: { kind: "missing", detail: "not observed" } };
+      return { member, observed, objects: (view && state.holdings.get(view.id)?.get(id)) ?? 0 };
+    });
+    const report = provider.report(state.plan, intent, {
+      diagnostics: state.plan.diagnostics,
+      pending: state.pending.get(id) ?? [],
+      kept: state.kept.get(id) ?? [],
+      reports: this.#applyReports(id),
+      remainders,
+    });
+    const nowMs = runtime.clock.nowMs();
+    const input = { record, report, remainders, finalizer: provider.intents.finalizer, nowMs, waitMs: finalizerWaitMs };
+    return { ...input, step: stepFor(input).do };
+  }
+
+  #applyReports(intent: string): readonly ApplyReport[] {
+    return [...this.#failures].flatMap(([target, { failed }]) => {
+      const own = failed.filter(({ operation }) => operation.intents.includes(intent));
+      if (own.length === 0) return [];
+      const told = own.map(({ operation, failure }) => ({ object: operation.name, failure: asWorldFailure(failure) }));
+      return [{ target, applied: 0, failed: told }];
+    });
+  }
+
+  async #converge(target: string, signal: AbortSignal): Promise<Outcome> {
+    const { fleet, provider, runtime, metrics } = this.#options;
+    const state = this.#state;
+    const found = [...(state?.diffs.keys() ?? [])].find((id) => id === target);
+    const todo = found === undefined ? undefined : state?.diffs.get(found);
+    const session = found === undefined ? undefined : fleet.directory.sessionOf(found);
+    if (state === undefined || found === undefined || todo === undefined || session === undefined) return {};
+    if (todo.operations.length === 0) return {};
+    const cluster = state.viewOf.get(found)?.name ?? target;
+    const outcome = await applyOperations({
+      operations: todo.operations,
+      session,
+      kinds: provider.kinds,
+      isCurrent: () => fleet.revision() === state.revision,
+      onOperation: (operation, failure, ms) => this.#told(cluster, operation, failure, ms, state.revision),
+      nowIso: () => new Date(runtime.clock.nowMs()).toISOString(),
+      monotonicMs: runtime.clock.monotonicMs,
+      signal,
+    });
+    state.diffs.delete(found);
+    if (outcome.applied > 0 && state.changedMs !== undefined) {
+      metrics.nodeChangeApplied({ ms: runtime.clock.monotonicMs() - state.changedMs });
+    }
+    const before = this.#failures.get(found);
+    if (outcome.failed.length === 0) this.#failures.delete(found);
+    else this.#failures.set(found, { failed: outcome.failed, todo: textOfWork(todo.operations) });
+    // Whatever came of it, the next plan sees it: what is left to do, and what to say.
+    if (outcome.failed.length === 0 && outcome.skipped > 0) this.#queuePlan(0);
+    else this.#queuePlan(outcome.failed.length === 0 && before === undefined ? ownDelayMs : 0);
+    return outcome.failed.length === 0 ? {} : { again: "backoff" };
+  }
+
+  #told(cluster: string, operation: Operation, failure: KubeFailure | undefined, ms: number, revision: number): void {
+    const { metrics, runtime } = this.#options;
+    const { action, kind, name, reason } = operation;
+    metrics.operation({ cluster, action, result: failure === undefined ? "ok" : failure.kind });
+    const fields = { cluster, action, kind, name, reason, revision, ms: Math.round(ms) };
+    if (failure === undefined) runtime.log.info("applied", fields);
+    else runtime.log.warn("not applied", { ...fields, failure: failure.kind, detail: failure.detail });
+  }
+
+  async #report(id: string, signal: AbortSignal): Promise<Outcome> {
+    const { fleet, provider, runtime, metrics, identity } = this.#options;
+    const state = this.#state;
+    const record = fleet.intents().get(id);
+    if (state === undefined || record === undefined) return {};
+    const input = this.#reportInput(id, record, state);
+    if (input === undefined) return { again: 500 };
+    if (!this.#isNews(id, input)) return {};
+    if (record.deletedMs !== undefined && state.revision !== fleet.revision()) return { again: 100 };
+    const outcome = await writeReport({
+      ...input,
+      api: fleet.local,
+      resource: provider.intents.resource,
+      identity,
+      absorb: fleet.absorbIntent,
+      signal,
+    });
+    const { failure, finalizer } = outcome;
+    metrics.statusWritten({ result: failure === undefined ? "ok" : failure.kind });
+    for (let sent = 0; sent < outcome.events; sent += 1) metrics.eventWritten();
+    if (finalizer.do === "remove" && failure === undefined) {
+      this.#written.delete(id);
+      runtime.log.info("finalizer removed", {
+        intent: id,
+        leftBehindOn: finalizer.abandoned.map(({ member }) => member.name),
+      });
+    }
+    if (failure !== undefined) {
+      runtime.log.warn("status not written", { intent: id, failure: failure.kind, detail: failure.detail });
+      return { again: "backoff" };
+    }
+    if (outcome.wrote && finalizer.do !== "add") {
+      const { resourceVersion } = fleet.intents().get(id) ?? {};
+      this.#written.set(id, { text: reportText(input.report), resourceVersion });
+    }
+    return outcome.againMs === undefined ? {} : { again: outcome.againMs };
+  }
+
+  /** Lets go of clusters that nobody names and that hold nothing we would delete. */
+  #releaseLeft(state: PlanState<Intent, Facts, P>): void {
+    const { fleet, runtime } = this.#options;
+    for (const [id, sinceMs] of fleet.directory.leaving()) {
+      const view = state.viewOf.get(id);
+      const ours = [...(state.holdings.get(id)?.values() ?? [])].reduce((total, count) => total + count, 0);
+      const clean = view?.id !== id || (view.observed.state === "synced" && ours === 0);
+      const late = runtime.clock.nowMs() - sinceMs > leaveMaxMs;
+      if (!clean && !late) continue;
+      if (!clean) {
+        const hint = "nobody names this cluster any more; delete what is left by hand";
+        runtime.log.warn("cluster released before it was clean", { cluster: id, objects: ours, hint });
+      }
+      fleet.directory.release(id);
+    }
+  }
+
+  #measure(state: PlanState<Intent, Facts, P>): void {
+    const { metrics } = this.#options;
+    const count = { synced: 0, stale: 0, absent: 0 };
+    const names = new Set<string>();
+    for (const { id, name: cluster, observed } of state.world.clusters) {
+      names.add(cluster);
+      count[observed.state] += 1;
+      metrics.clusterSynced({ cluster, synced: observed.state === "synced" });
+      const { operations = [], holds = [] } = state.diffs.get(id) ?? {};
+      metrics.operationsPending({ cluster, count: operations.length });
+      metrics.objectsHeld({ cluster, byReason: new Map(holds.map(({ reason, objects }) => [reason, objects.length])) });
+    }
+    for (const { target, desired } of state.plan.targets) {
+      metrics.peers({ cluster: state.viewOf.get(target)?.name ?? target, count: desired.length });
+    }
+    for (const name of this.#measured) if (!names.has(name)) metrics.forgetCluster(name);
+    this.#measured = names;
+    metrics.clusters(count);
+    metrics.diagnostics(state.plan.diagnostics);
+  }
+}
+
+function stateOf<Intent, Facts, P extends Plan>(
+  world: ProviderWorld<Intent, Facts>,
+  plan: P,
+  revision: number,
+  changedMs: number | undefined,
+): PlanState<Intent, Facts, P> {
+  const diffs = new Map<ClusterId, TargetDiff>();
+  const pending = new Map<string, Operation[]>();
+  const kept = new Map<string, Item[]>();
+  const holdings = new Map<ClusterId, Map<string, number>>();
+  for (const target of plan.targets) {
+    const found = diff(target);
+    diffs.set(target.target, found);
+    for (const operation of found.operations) {
+      for (const intent of operation.intents) appendTo(pending, intent, operation);
+    }
+    for (const item of found.kept) appendTo(kept, item.intent ?? "", item);
+    const counts = new Map<string, number>();
+    for (const { standing, intent } of target.items) {
+      if (standing.owner === "us") counts.set(intent ?? "", (counts.get(intent ?? "") ?? 0) + 1);
+    }
+    holdings.set(target.target, counts);
+  }
+  const viewOf = new Map(world.clusters.flatMap((view) => view.accesses.map((access) => [access, view] as const)));
+  return { revision, changedMs, world, plan, viewOf, diffs, pending, kept, holdings };
+}
+
+/** When each grace period that is running began: the next plan has to know. */
+function runningGraces(plan: Plan): ReadonlyMap<string, number> {
+  const held = new Map<string, number>();
+  for (const { target, items } of plan.targets) {
+    for (const { name, standing } of items) {
+      if (standing.owner !== "us" || standing.ifUnwanted.do !== "hold") continue;
+      const { graceSinceMs } = standing.ifUnwanted;
+      if (graceSinceMs !== undefined) held.set(graceKey(target, name), graceSinceMs);
+    }
+  }
+  return held;
+}
+
+const textOfWork = (operations: readonly Operation[]): string =>
+  operations.map(({ action, name, resourceVersion }) => `${action} ${name} ${resourceVersion}`).join("\n");
+
+const reportText = ({ status, conditions }: Report): string => canonicalText({ status, conditions });

@@ -1,0 +1,65 @@
+import { shortHash } from "../core/naming.ts";
+import type { Resource } from "../core/resource.ts";
+import { apiVersionOf } from "../core/resource.ts";
+import type { KubeApi } from "../kube/api.ts";
+
+/** What an event says. */
+export type EventNote = {
+  readonly type: "Normal" | "Warning";
+  readonly reason: string;
+  readonly action: string;
+  readonly note: string;
+};
+
+/** What events are about, and who sends them. */
+export type EventContext = {
+  readonly api: KubeApi;
+  readonly resource: Resource;
+  readonly record: { readonly name: string; readonly namespace: string; readonly uid: string | undefined };
+  readonly nowMs: number;
+  readonly identity: string;
+  readonly signal: AbortSignal;
+};
+
+const events: Resource = {
+  group: "events.k8s.io",
+  version: "v1",
+  plural: "events",
+  kind: "Event",
+  namespaced: true,
+};
+
+/** The name the old operator reported under. */
+const reportingController = "clustermesh-controller";
+const noteMax = 1_000; // the limit is 1,024 bytes
+
+/** Sends events about an intent; one that is not accepted is lost, and that stops nothing. Answers how many were. */
+export async function sendEvents(context: EventContext, notes: readonly EventNote[]): Promise<number> {
+  const { api, resource, record, nowMs, identity, signal } = context;
+  let sent = 0;
+  for (const [index, { type, reason, action, note }] of notes.entries()) {
+    const name = `${record.name.slice(0, 200)}.${shortHash(`${record.uid} ${reason} ${note} ${nowMs} ${index}`)}`;
+    const body = {
+      apiVersion: apiVersionOf(events),
+      kind: events.kind,
+      metadata: { name, namespace: record.namespace },
+      eventTime: new Date(nowMs).toISOString().replace("Z", "000Z"),
+      reportingController,
+      reportingInstance: identity.slice(0, 128),
+      type,
+      reason,
+      action,
+      note: note.length > noteMax ? `${note.slice(0, noteMax - 1)}…` : note,
+      regarding: {
+        apiVersion: apiVersionOf(resource),
+        kind: resource.kind,
+        name: record.name,
+        namespace: record.namespace,
+        uid: record.uid,
+      },
+    };
+    const answer = await api.create(events, body, signal);
+    if (answer.ok) sent += 1;
+  }
+  return sent;
+}

@@ -1,0 +1,54 @@
+// The finalizer as a table. It is what makes us clean up before an intent goes; it must also never keep one for ever.
+//
+//                 finalizer there                             not there
+//   living        nothing to do                               add it
+//   being         remove it once nothing is left (below)      nothing: it goes when others let it
+//   deleted
+//
+// What is left on a cluster keeps it while we can still do something about it: while the cluster is reached, or for a
+// bounded time while it may come back. A cluster whose credentials are gone keeps nothing. An annotation ends the wait.
+
+import type { Remainder } from "../core/provider.ts";
+
+/** With this annotation, `"true"`, a deleted object goes at once, whatever it leaves behind. */
+export const forceAnnotation = "causeway.dev/force-delete";
+
+/** What to do about the finalizer. */
+export type FinalizerStep =
+  | { readonly do: "nothing" }
+  | { readonly do: "add" }
+  | { readonly do: "remove"; readonly abandoned: readonly Remainder[] }
+  | { readonly do: "wait"; readonly untilMs: number | undefined; readonly left: readonly Remainder[] };
+
+/** What `finalizerStep` looks at. */
+export type FinalizerInput = {
+  readonly present: boolean;
+  readonly deletedMs: number | undefined;
+  readonly forced: boolean;
+  readonly remainders: readonly Remainder[];
+  readonly nowMs: number;
+  readonly waitMs: number;
+};
+
+/** Decides about the finalizer of one intent. */
+export function finalizerStep(input: FinalizerInput): FinalizerStep {
+  const { present, deletedMs, forced, remainders, nowMs, waitMs } = input;
+  if (deletedMs === undefined) return { do: present ? "nothing" : "add" };
+  if (!present) return { do: "nothing" };
+  const left = remainders.filter((rest) => rest.observed.state !== "synced" || rest.objects > 0);
+  if (left.length === 0 || forced) return { do: "remove", abandoned: left };
+  const untilMs = deletedMs + waitMs;
+  const waiting = left.filter((rest) => isWorthWaiting(rest, nowMs < untilMs));
+  if (waiting.length === 0) return { do: "remove", abandoned: left };
+  const bounded = waiting.every((rest) => rest.observed.state !== "synced");
+  return { do: "wait", untilMs: bounded ? untilMs : undefined, left };
+}
+
+/** A reached cluster is cleaned however long it takes; an unreachable one may come back; one without access will not. */
+function isWorthWaiting({ observed }: Remainder, inTime: boolean): boolean {
+  if (observed.state === "synced") return true;
+  if (observed.state === "absent" && (observed.because.kind === "missing" || observed.because.kind === "refused")) {
+    return false;
+  }
+  return inTime;
+}

@@ -1,0 +1,81 @@
+import { err, ok, type Result } from "../core/result.ts";
+import { parseBindAddress } from "./health.ts";
+
+/** A way of reading the value of a flag. An error says what would have been right. */
+export type FlagKind<T> = {
+  readonly isSwitch?: true;
+  readonly read: (text: string) => Result<T, string>;
+  readonly show: (value: T) => string;
+};
+
+/** Any text; an empty one is none. */
+export const text: FlagKind<string | undefined> = {
+  read: (given) => ok(given === "" ? undefined : given),
+  show: (value) => value ?? "",
+};
+
+/** A switch, as Go reads it: what worked in the old operator's arguments goes on working. */
+export const onOff: FlagKind<boolean> = {
+  isSwitch: true,
+  read: (given) => {
+    if (/^(1|t|T|true|TRUE|True)$/.test(given)) return ok(true);
+    return /^(0|f|F|false|FALSE|False)$/.test(given) ? ok(false) : err("true or false");
+  },
+  show: String,
+};
+
+/** Whole seconds, kept as milliseconds. */
+export const seconds = (min = 0): FlagKind<number> => ({
+  read: (given) =>
+    /^\d{1,7}$/.test(given) && Number(given) >= min
+      ? ok(Number(given) * 1000)
+      : err(`a whole number of seconds${min > 0 ? `, ${min} or more` : ""}, for example 300`),
+  show: (ms) => String(ms / 1000),
+});
+
+/** A whole number within bounds. */
+export const count = (min: number, max: number): FlagKind<number> => ({
+  read: (given) => {
+    const isWithin = /^\d{1,6}$/.test(given) && Number(given) >= min && Number(given) <= max;
+    return isWithin ? ok(Number(given)) : err(`a whole number from ${min} to ${max}`);
+  },
+  show: String,
+});
+
+/** Where to listen. */
+export const address: FlagKind<string> = {
+  read: (given) => {
+    const parsed = parseBindAddress(given);
+    return parsed.ok ? ok(given) : err("an address like :8081, 127.0.0.1:8081 or [::1]:8081, or 0 for none");
+  },
+  show: (value) => value,
+};
+
+/** The name of an object. */
+export const objectName: FlagKind<string> = {
+  read: (given) =>
+    /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/.test(given) && given.length <= 253
+      ? ok(given)
+      : err("the name of a Lease: small letters, digits, - and ."),
+  show: (value) => value,
+};
+
+/** The name of a namespace; an empty text is none. */
+export const namespace: FlagKind<string | undefined> = {
+  read: (given) =>
+    /^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$/.test(given)
+      ? ok(given === "" ? undefined : given)
+      : err("the name of a namespace: at most 63 small letters, digits and -"),
+  show: (value) => value ?? "",
+};
+
+/** One of a few words. */
+export function oneOf<T extends string>(...options: readonly T[]): FlagKind<T> {
+  return {
+    read: (given) => {
+      const found = options.find((option) => option === given);
+      return found === undefined ? err(options.join(", ").replace(/, (\w+)$/, " or $1")) : ok(found);
+    },
+    show: (value) => value,
+  };
+}

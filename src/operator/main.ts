@@ -1,0 +1,147 @@
+// The operator as a process: flags, its own access, the log, probes and metrics, signals.
+
+import { randomBytes } from "node:crypto";
+import { lookup } from "node:dns/promises";
+import { readFile } from "node:fs/promises";
+import { homedir, hostname } from "node:os";
+import { err, type Result } from "../core/result.ts";
+import { kiloProvider } from "../kilo/provider.ts";
+import { defaultOptions } from "../kilo/plan.ts";
+import type { ClusterAccess } from "../kube/access.ts";
+import { type FileAccess, inClusterAccess, loadKubeconfig } from "../kube/kubeconfig-files.ts";
+import type { Refusal } from "../kube/refusal.ts";
+import type { Runtime } from "../kube/runtime.ts";
+import { type Environment, operatorHelp, type OperatorFlags, parseOperatorFlags } from "./flags.ts";
+import { type Endpoints, serveEndpoints } from "./health.ts";
+import { createMetrics } from "./metrics.ts";
+import { startOperator } from "./operator.ts";
+import { createLog, createSecrets, systemRuntime } from "./runtime.ts";
+
+/** What the process is given. */
+export type Surroundings = {
+  readonly out: (text: string) => void;
+  readonly note: (text: string) => void;
+  readonly environment: Environment;
+  readonly version: string;
+};
+
+/** Runs the operator until SIGTERM or SIGINT; the answer is its exit code. */
+export async function runOperator(args: readonly string[], surroundings: Surroundings): Promise<number> {
+  const { note, out, environment, version } = surroundings;
+  const parsed = parseOperatorFlags(args, environment);
+  if (!parsed.ok) {
+    note(`error: ${parsed.error.message}\n  → ${parsed.error.fix}\n`);
+    return 2;
+  }
+  const { flags, warnings, help } = parsed.value;
+  if (help) {
+    out(operatorHelp());
+    return 0;
+  }
+  const secrets = createSecrets();
+  const { logLevel: level, logFormat: format } = flags;
+  const log = createLog({ level, format, destination: { write: note }, redact: secrets.scrub });
+  const runtime = systemRuntime(log);
+  for (const warning of warnings) log.warn(warning);
+  const access = await ownAccess(flags, environment, { readFile: readText, clock: runtime.clock, log });
+  if (!access.ok) {
+    const { code, detail, fix } = access.error;
+    log.error("no access to the operator's own cluster", { code, detail, hint: fix });
+    return 3;
+  }
+  for (const text of access.value.notes) log.warn(text);
+  const stopping = new AbortController();
+  for (const name of ["SIGTERM", "SIGINT"] as const) process.once(name, () => stopping.abort(name));
+  return await serve(access.value, { flags, environment, runtime, version, keepSecret: secrets.register, stopping });
+}
+
+type Settings = {
+  readonly flags: OperatorFlags;
+  readonly environment: Environment;
+  readonly runtime: Runtime;
+  readonly version: string;
+  readonly keepSecret: (text: string) => void;
+  readonly stopping: AbortController;
+};
+
+async function serve(access: ClusterAccess, settings: Settings): Promise<number> {
+  const { flags, environment, runtime, version, keepSecret, stopping } = settings;
+  const { log } = runtime;
+  const { metrics, registry } = createMetrics();
+  const namespace = flags.leaderElectionNamespace ?? environment["POD_NAMESPACE"] ?? access.namespace ?? "default";
+  const identity = `${hostname()}_${randomBytes(8).toString("hex")}`;
+  const operator = startOperator({
+    provider: kiloProvider({
+      ...defaultOptions,
+      graceMs: flags.graceMs,
+      pruneLegacy: flags.pruneLegacy,
+      policy: { ...defaultOptions.policy, upsertOnly: flags.upsertOnly },
+    }),
+    access,
+    runtime,
+    metrics,
+    lookup: addressesOf,
+    identity,
+    version,
+    lease: flags.leaderElect ? { namespace, name: flags.leaderElectionId } : undefined,
+    finalizerWaitMs: flags.finalizerWaitMs,
+    concurrency: flags.concurrency,
+    http: { requestTimeoutMs: flags.requestTimeoutMs, qps: flags.kubeApiQps, burst: flags.kubeApiBurst },
+    keepSecret,
+  });
+  const ready = { name: "local-cluster", problem: operator.notReady };
+  const served = await serveEndpoints({
+    health: { bindAddress: flags.healthProbeBindAddress, checks: { healthz: [], readyz: [ready] } },
+    metrics: { bindAddress: flags.metricsBindAddress, registry },
+    onError: (error) => log.error("probes or metrics failed", { detail: String(error) }),
+  });
+  let exitCode = 0;
+  if (!served.ok) {
+    log.error("probes or metrics cannot be served", { detail: served.error.message, hint: served.error.fix });
+    exitCode = 2;
+    stopping.abort();
+  } else announce(served.value, log);
+  log.info("started", { version, identity, namespace, server: new URL(access.server).host });
+  const fault = await Promise.race([untilAborted(stopping.signal), operator.ended]);
+  if (fault !== undefined) {
+    log.error("the operator cannot go on", { detail: fault.message });
+    exitCode = 70;
+  }
+  log.info("stopping");
+  await operator.stop();
+  if (served.ok) await served.value.close();
+  log.info("stopped");
+  return exitCode;
+}
+
+function announce({ health, metrics }: Endpoints, log: Runtime["log"]): void {
+  if (health.address !== undefined) log.info("serving", { what: "probes", address: health.address });
+  if (metrics.address !== undefined) log.info("serving", { what: "metrics", address: metrics.address });
+}
+
+/** A flag, then `KUBECONFIG`, then the Pod we run in, then the file in the home directory. */
+async function ownAccess(
+  { kubeconfig, context }: OperatorFlags,
+  environment: Environment,
+  files: FileAccess,
+): Promise<Result<ClusterAccess, Refusal>> {
+  const env = environment["KUBECONFIG"];
+  if (kubeconfig !== undefined || (env !== undefined && env !== "")) {
+    return await loadKubeconfig({ flag: kubeconfig, env }, files, context);
+  }
+  const inCluster = await inClusterAccess(environment, files);
+  if (inCluster.ok || inCluster.error.code !== "NotInCluster") return inCluster;
+  const own = await loadKubeconfig({ home: homedir() }, files, context);
+  return own.ok ? own : err(own.error);
+}
+
+const readText = (path: string): Promise<string> => readFile(path, "utf8");
+
+const addressesOf = async (name: string): Promise<readonly string[]> =>
+  (await lookup(name, { all: true, verbatim: true })).map(({ address }) => address);
+
+const untilAborted = (signal: AbortSignal): Promise<undefined> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve(undefined);
+    else signal.addEventListener("abort", () => resolve(undefined), { once: true });
+  });

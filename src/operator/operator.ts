@@ -1,0 +1,149 @@
+// The operator put together: local API server → fleet → engine, led by one of several, until it is stopped.
+
+import { clusterMeshCrd } from "../api/crd.ts";
+import type { Plan } from "../core/plan.ts";
+import type { Provider } from "../core/provider.ts";
+import type { ClusterId } from "../core/world.ts";
+import { startFleet } from "../fleet/fleet.ts";
+import type { Lookup } from "../fleet/resolver.ts";
+import type { ClusterAccess } from "../kube/access.ts";
+import type { KubeApi } from "../kube/api.ts";
+import { httpApi, type HttpOptions } from "../kube/http.ts";
+import { campaign } from "../kube/lease.ts";
+import type { Runtime } from "../kube/runtime.ts";
+import { installDefinition } from "./bootstrap.ts";
+import { createEngine, type Engine, laneOf } from "./engine.ts";
+import type { Metrics } from "./metrics.ts";
+import { createScheduler, type Scheduler } from "./scheduler.ts";
+
+/** What an operator needs. */
+export type OperatorOptions<Intent, Fact, Facts, P extends Plan> = {
+  readonly provider: Provider<Intent, Fact, Facts, P>;
+  readonly access: ClusterAccess;
+  readonly runtime: Runtime;
+  readonly metrics: Metrics;
+  readonly lookup: Lookup;
+  /** Who we are: in the Lease and in events. */
+  readonly identity: string;
+  readonly version: string;
+  /** The Lease to hold while acting; without one this process acts at once. */
+  readonly lease: { readonly namespace: string; readonly name: string } | undefined;
+  readonly finalizerWaitMs: number;
+  readonly concurrency: number;
+  readonly http: HttpOptions;
+  /** Hears of every secret that is held, so that none is ever logged. */
+  readonly keepSecret: (text: string) => void;
+};
+
+/** A running operator. */
+export type Operator = {
+  /** Why it is not ready, if it is not: only the local cluster counts. */
+  readonly notReady: () => string | undefined;
+  /** Settles with the fault if it cannot go on: it could not give up its lead in time, for instance. */
+  readonly ended: Promise<Error>;
+  readonly stop: () => Promise<void>;
+};
+
+const drainMs = 5_000;
+
+/** Starts the operator. */
+export function startOperator<Intent, Fact, Facts, P extends Plan>(
+  options: OperatorOptions<Intent, Fact, Facts, P>,
+): Operator {
+  const { provider, runtime, metrics } = options;
+  const lifetime = new AbortController();
+  const connect = (cluster: string, access: ClusterAccess): KubeApi => {
+    for (const secret of [access.token, access.clientCertificate?.keyPem]) {
+      if (secret !== undefined) options.keepSecret(secret.expose());
+    }
+    return httpApi(access, runtime, {
+      ...options.http,
+      userAgent: `causeway/${options.version}`,
+      onRequest: ({ verb, code, ms }) => metrics.apiRequest({ cluster, verb, code, ms }),
+    });
+  };
+  const api = connect("local", options.access);
+  let scheduler: Scheduler | undefined;
+  let engine: Engine | undefined;
+  const fleet = startFleet({
+    provider,
+    local: { api, fingerprint: options.access.fingerprint },
+    connect: (id: ClusterId, access) => connect(id, access),
+    lookup: options.lookup,
+    runtime,
+    onChange: (origin) => engine?.changed(origin),
+  });
+  const running = createScheduler({
+    run: (key, signal) => engine?.run(key, signal) ?? Promise.resolve({}),
+    runtime,
+    signal: lifetime.signal,
+    concurrency: options.concurrency,
+    lanes: laneOf,
+    onError: (key, error) => {
+      metrics.internalError();
+      const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      runtime.log.error("a fault of ours", { key, detail, hint: "please report this" });
+    },
+    observe: {
+      onStart: () => metrics.queueLength(running.due()),
+      onEnd: (key, ms) => metrics.ran({ key, ms }),
+    },
+  });
+  scheduler = running;
+  engine = createEngine({
+    provider,
+    fleet,
+    scheduler: () => scheduler ?? running,
+    runtime,
+    metrics,
+    identity: options.identity,
+    finalizerWaitMs: options.finalizerWaitMs,
+  });
+  const acting = engine;
+  const lead = async (term: AbortSignal): Promise<void> => {
+    metrics.leader(true);
+    runtime.log.info("acting", { identity: options.identity });
+    try {
+      await installDefinition(api, clusterMeshCrd(), options.version, runtime, term);
+      acting.act(term);
+      await aborted(term);
+    } catch (error) {
+      if (!term.aborted) throw error;
+    } finally {
+      metrics.leader(false);
+      await running.idle();
+    }
+  };
+  const led =
+    options.lease === undefined
+      ? lead(lifetime.signal)
+      : campaign({
+          api,
+          ...options.lease,
+          identity: options.identity,
+          runtime,
+          signal: lifetime.signal,
+          onLeading: lead,
+        });
+  const ended = led.then(
+    () => new Promise<never>(() => {}),
+    (error: unknown) => (error instanceof Error ? error : new Error(JSON.stringify(error))),
+  );
+  return {
+    notReady: fleet.notReady,
+    ended,
+    stop: async () => {
+      lifetime.abort();
+      await running.drain(drainMs);
+      await led.catch((error: unknown) => runtime.log.warn("leading did not end well", { detail: String(error) }));
+      await fleet.stop();
+      await api.close();
+    },
+  };
+}
+
+const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });

@@ -1,0 +1,188 @@
+// What is written back to an intent: its finalizer, its status when it changed, and an event for what is new in it.
+
+import { canonicalText, fieldsOf, listOf, textOf } from "../core/json.ts";
+import type { Remainder, Report } from "../core/provider.ts";
+import type { Resource } from "../core/resource.ts";
+import { settleConditions, type StoredCondition } from "../core/status.ts";
+import type { IntentRecord } from "../fleet/fleet.ts";
+import type { KubeApi } from "../kube/api.ts";
+import type { KubeFailure } from "../kube/failure.ts";
+import type { Diagnostic } from "../core/diagnostic.ts";
+import { type EventNote, sendEvents } from "./events.ts";
+import { type FinalizerStep, finalizerStep, forceAnnotation } from "./finalizer.ts";
+
+/** What is written for one intent. */
+export type ReportInput<Intent> = {
+  readonly api: KubeApi;
+  readonly resource: Resource;
+  readonly finalizer: string;
+  readonly record: IntentRecord<Intent>;
+  readonly report: Report;
+  readonly remainders: readonly Remainder[];
+  readonly nowMs: number;
+  readonly waitMs: number;
+  readonly identity: string;
+  readonly absorb: (raw: unknown) => void;
+  readonly signal: AbortSignal;
+};
+
+/** What came of it: whether to look again, and when. */
+export type ReportOutcome = {
+  readonly failure: KubeFailure | undefined;
+  readonly againMs: number | undefined;
+  readonly wrote: boolean;
+  readonly events: number;
+  readonly finalizer: FinalizerStep;
+};
+
+/** The status an intent should have, beside its finalizer; nothing to write when both are as they should be. */
+export function needsWriting<Intent>(
+  input: Pick<ReportInput<Intent>, "record" | "report" | "remainders" | "finalizer" | "nowMs" | "waitMs">,
+): boolean {
+  const step = stepFor(input);
+  return step.do === "add" || step.do === "remove" || statusPatch(input) !== undefined;
+}
+
+/** Writes what differs. A conflict is no fault: the newer object is on its way, and we look again. */
+export async function writeReport<Intent>(input: ReportInput<Intent>): Promise<ReportOutcome> {
+  const { api, resource, record, signal } = input;
+  const ref = { name: record.name, namespace: record.namespace };
+  const step = stepFor(input);
+  const done = (more: Partial<ReportOutcome>): ReportOutcome => ({
+    failure: undefined,
+    againMs:
+      step.do === "wait" && step.untilMs !== undefined ? Math.max(0, step.untilMs - input.nowMs) + 100 : undefined,
+    wrote: false,
+    events: 0,
+    finalizer: step,
+    ...more,
+  });
+  if (step.do === "add" || step.do === "remove") {
+    const others = record.finalizers.filter((each) => each !== input.finalizer);
+    const finalizers = step.do === "add" ? [...others, input.finalizer] : others;
+    const metadata = { finalizers, uid: record.uid, resourceVersion: record.resourceVersion };
+    const notes = step.do === "remove" ? abandonedNotes(step.abandoned, record.annotations) : [];
+    const events = await sendEvents(input, notes);
+    const answer = await api.patch(resource, ref, { metadata }, signal);
+    if (!answer.ok) return done({ failure: answer.error.kind === "notFound" ? undefined : answer.error, events });
+    if (step.do === "remove") return done({ wrote: true, events });
+    input.absorb(answer.value);
+    return done({ wrote: true, againMs: 0, events });
+  }
+  const status = statusPatch(input);
+  if (status === undefined) return done({});
+  const { uid, resourceVersion } = record;
+  const answer = await api.patch(
+    resource,
+    { ...ref, subresource: "status" },
+    { metadata: { uid, resourceVersion }, status },
+    signal,
+  );
+  if (!answer.ok) return done({ failure: answer.error.kind === "notFound" ? undefined : answer.error });
+  input.absorb(answer.value);
+  const events = await sendEvents(input, [...transitionNotes(input), ...newFindings(record, input.report)]);
+  return done({ wrote: true, events });
+}
+
+/** What the finalizer of an intent asks for. */
+export function stepFor<Intent>({
+  record,
+  finalizer,
+  remainders,
+  nowMs,
+  waitMs,
+}: Pick<ReportInput<Intent>, "record" | "remainders" | "finalizer" | "nowMs" | "waitMs">): FinalizerStep {
+  return finalizerStep({
+    present: record.finalizers.includes(finalizer),
+    deletedMs: record.deletedMs,
+    forced: record.annotations[forceAnnotation] === "true",
+    remainders,
+    nowMs,
+    waitMs,
+  });
+}
+
+/** The status as a merge patch, if it differs from the one that is stored. */
+function statusPatch<Intent>({
+  record,
+  report,
+  nowMs,
+}: Pick<ReportInput<Intent>, "record" | "report" | "nowMs">): Readonly<Record<string, unknown>> | undefined {
+  if (report.conditions.length === 0) return undefined;
+  const now = `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
+  const conditions = settleConditions(storedConditions(record.status), report.conditions, record.generation, now);
+  const wanted: Readonly<Record<string, unknown>> = { ...report.status, conditions };
+  const differs = Object.entries(wanted).some(
+    ([key, value]) => canonicalText(value) !== canonicalText(record.status[key]),
+  );
+  return differs ? wanted : undefined;
+}
+
+function storedConditions(status: Readonly<Record<string, unknown>>): StoredCondition[] {
+  return listOf(status["conditions"]).flatMap((item): StoredCondition[] => {
+    const { type, status: value, reason, message, observedGeneration, lastTransitionTime } = fieldsOf(item);
+    if (typeof type !== "string" || typeof lastTransitionTime !== "string") return [];
+    if (value !== "True" && value !== "False" && value !== "Unknown") return [];
+    return [
+      {
+        type,
+        status: value,
+        reason: textOf(reason) ?? "Unknown",
+        message: typeof message === "string" ? message : "",
+        observedGeneration: typeof observedGeneration === "number" ? observedGeneration : 0,
+        lastTransitionTime,
+      },
+    ];
+  });
+}
+
+function abandonedNotes(
+  abandoned: readonly Remainder[],
+  annotations: Readonly<Record<string, unknown>>,
+): readonly EventNote[] {
+  const why = annotations[forceAnnotation] === "true" ? `${forceAnnotation} is set` : "it was not reached in time";
+  return abandoned.map(({ member, observed, objects }) => {
+    const count = observed.state === "absent" ? "objects may be" : `${objects} objects are`;
+    const because = observed.state === "synced" ? "" : ` (${observed.because.detail})`;
+    const note = `${count} left behind on ${member.name}: ${why}${because}`;
+    return { type: "Warning", reason: "LeftBehind", action: "Finalize", note };
+  });
+}
+
+/** An event when `Ready` becomes true or stops being so; the first word about a mesh is none. */
+function transitionNotes<Intent>({
+  record,
+  report,
+}: Pick<ReportInput<Intent>, "record" | "report">): readonly EventNote[] {
+  const before = storedConditions(record.status).find(({ type }) => type === "Ready");
+  const after = report.conditions.find(({ type }) => type === "Ready");
+  if (after === undefined || before?.status === after.status) return [];
+  if (after.status !== "True" && before?.status !== "True") return [];
+  const type = after.status === "True" ? "Normal" : "Warning";
+  return [{ type, reason: after.reason, action: "Reconcile", note: after.message }];
+}
+
+const eventsMax = 20;
+
+/** What the status did not say before: findings of a new code, or about an object it did not name. */
+function newFindings<Intent>(record: IntentRecord<Intent>, report: Report): readonly EventNote[] {
+  const known = new Map<string, readonly unknown[]>();
+  for (const item of listOf(record.status["findings"])) {
+    const { code, cluster, subjects } = fieldsOf(item);
+    known.set(JSON.stringify([code, cluster]), listOf(subjects));
+  }
+  const fresh = report.findings.filter(({ code, subject }) => {
+    const subjects = known.get(JSON.stringify([code, subject.cluster]));
+    // A full list of examples says nothing about who is not in it.
+    return subjects === undefined || (subjects.length < 10 && !subjects.includes(`${subject.kind}/${subject.name}`));
+  });
+  return fresh.slice(0, eventsMax).map(noteOf);
+}
+
+/** The action that users of the old operator look for on a node that is left out. */
+const noteOf = ({ code, subject, message, fix }: Diagnostic): EventNote => ({
+  type: "Warning",
+  reason: code,
+  action: subject.kind === "Node" ? "SkipNodePeering" : "Report",
+  note: subject.kind === "Node" ? message : `${message}: ${fix}`,
+});
