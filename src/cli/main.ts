@@ -24,9 +24,11 @@ export async function main(args: readonly string[], terminal: Terminal = process
     .exitOverride()
     .showHelpAfterError("(add --help for what is possible)");
   const exit = (code: number): void => void (exitCode = code);
-  for (const command of [operatorCommand(terminal, exit), planCommand(terminal, exit), versionCommand(terminal)]) {
+  for (const command of [planCommand(terminal, exit), versionCommand(terminal)]) {
     program.addCommand(command.copyInheritedSettings(program));
   }
+  // It reads its own flags, --help among them.
+  program.addCommand(operatorCommand(terminal, exit).copyInheritedSettings(program).helpOption(false));
   if (args.length === 0) {
     program.outputHelp();
     return 0;

@@ -1,6 +1,7 @@
 // What breaks below HTTP, in words that say what it means. The texts of Node.js and undici name hosts, ports and
 // certificates, never credentials.
 
+import { errors } from "undici";
 import { fieldsOf, listOf, textOf } from "../core/json.ts";
 import type { HttpLoss } from "./interceptor.ts";
 
@@ -48,14 +49,11 @@ export function lossOf(thrown: unknown, progress: Progress): HttpLoss {
   if (fault !== undefined) return lost(`${fault} (${code === "ERR_TLS_CERT_ALTNAME_INVALID" ? message : code})`);
   if (code === "UND_ERR_CONNECT_TIMEOUT") return lost("no connection within 10 s");
   if (code === "UND_ERR_DESTROYED" || code === "UND_ERR_CLOSED") return lost("closed");
-  if (code === "UND_ERR_SOCKET" || code === "UND_ERR_RES_CONTENT_LENGTH_MISMATCH" || code === "HPE_INVALID_EOF_STATE")
+  if (code === "UND_ERR_SOCKET" || code === "UND_ERR_RES_CONTENT_LENGTH_MISMATCH" || message.includes("EOF state"))
     return lost(`connection closed by the server ${progress === "answering" ? "within" : "before"} its answer`);
-  if (code.startsWith("HPE_") || code === "UND_ERR_HEADERS_OVERFLOW")
-    return {
-      kind: "lost",
-      failure: { kind: "garbled", detail: `not HTTP as it should be: ${message}` },
-      repeat: "never",
-    };
+  // undici gives its parser's errors no code, only a class.
+  if (error instanceof errors.HTTPParserError || error instanceof errors.HeadersOverflowError)
+    return { kind: "lost", failure: { kind: "garbled", detail: message }, repeat: "never" };
   return lost(message.includes(code) ? message : `${message} (${code})`);
 }
 

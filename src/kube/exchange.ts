@@ -136,4 +136,4 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
-const seconds = (ms: number): string => `${ms / 1000} s`;
+const seconds = (ms: number): string => `${Math.max(1, Math.round(ms / 100)) / 10} s`;

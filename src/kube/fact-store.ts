@@ -46,7 +46,7 @@ export class FactStore<F> {
   #objects = new Map<string, Held<F>>();
   /** Somebody holds `#objects` as it is: copy it before the next change. */
   #lent = false;
-  /** Own writes that the watch has not confirmed yet: older messages must not undo them. */
+  /** Own writes that the watch has not confirmed yet, even if we deleted the object since: nothing older counts. */
   readonly #absorbed = new Map<string, { readonly resourceVersion: string; readonly round: number }>();
   /** Uids of objects we deleted, with the round in which we did. */
   readonly #forgotten = new Map<string, number>();
@@ -104,7 +104,8 @@ export class FactStore<F> {
     this.#retire(listing, { resourceVersion, wentBackwards });
     for (const key of this.#absorbed.keys()) {
       const held = this.#objects.get(key);
-      if (held !== undefined) listing.gathered.set(key, held);
+      if (held === undefined) listing.gathered.delete(key);
+      else listing.gathered.set(key, held);
       listing.unreadable.delete(key);
     }
     let changed = false;
@@ -168,15 +169,16 @@ export class FactStore<F> {
       }
     }
     if (held === undefined || held.uid !== (uid ?? held.uid)) return "unchanged";
-    this.#absorbed.delete(key);
     return this.#drop(key) ? "changed" : "unchanged";
   }
 
   #sighted(identity: Identity, raw: unknown): Outcome {
     const { key, uid } = identity;
-    if (this.#forgotten.has(uid) || this.#undoes(identity)) return "unchanged";
-    if (!this.#hasRoom(key)) return "full";
+    if (this.#undoes(identity)) return "unchanged";
+    const isForgotten = this.#forgotten.has(uid);
+    if (!isForgotten && !this.#hasRoom(key)) return "full";
     this.#absorbed.delete(key);
+    if (isForgotten) return "unchanged";
     const held = this.#read(raw, identity);
     if (held !== undefined) {
       const wasUnreadable = this.#unreadable.delete(key);
@@ -191,9 +193,9 @@ export class FactStore<F> {
     const { key, uid } = identity;
     this.#forgotten.delete(uid);
     if (this.#undoes(identity)) return "unchanged";
+    this.#absorbed.delete(key);
     const held = this.#objects.get(key);
     if (held !== undefined && held.uid !== uid && held.uid !== "" && uid !== "") return "unchanged";
-    this.#absorbed.delete(key);
     const wasUnreadable = this.#unreadable.delete(key);
     return this.#drop(key) || wasUnreadable ? "changed" : "unchanged";
   }

@@ -44,16 +44,17 @@ export function repeated(budget: RetryBudget, { clock, random }: Runtime): Inter
   return async (request, next) => {
     if (request.verb === "watch") return next(request); // the watch loop has a back-off of its own
     budget.earn();
-    const startedMs = clock.monotonicMs();
-    for (let repeat = 0; ; repeat += 1) {
-      const leftMs = request.timeoutMs - (clock.monotonicMs() - startedMs);
-      const answer = await next(repeat === 0 ? request : { ...request, timeoutMs: leftMs });
+    const endMs = clock.monotonicMs() + request.timeoutMs;
+    let answer = await next(request);
+    for (let repeat = 0; repeat < repeatsMax; repeat += 1) {
       const pauseMs = pauseBefore(answer, request, backOffMs(repeat, random()), clock.nowMs());
-      const endMs = clock.monotonicMs() - startedMs + (pauseMs ?? 0);
-      if (pauseMs === undefined || repeat === repeatsMax || endMs >= request.timeoutMs || !budget.spend())
-        return answer;
+      if (pauseMs === undefined || clock.monotonicMs() + pauseMs >= endMs || !budget.spend()) return answer;
       await clock.sleep(pauseMs, request.signal);
+      const timeoutMs = endMs - clock.monotonicMs();
+      if (timeoutMs <= 0) return answer; // a long sleep on a busy machine
+      answer = await next({ ...request, timeoutMs });
     }
+    return answer;
   };
 }
 

@@ -19,7 +19,7 @@ import type { Runtime } from "../kube/runtime.ts";
 import { applyOperations, type FailedOperation } from "./apply.ts";
 import type { Metrics } from "./metrics.ts";
 import { needsWriting, type ReportInput, stepFor, writeReport } from "./report.ts";
-import type { Outcome, Scheduler } from "./scheduler.ts";
+import type { Outcome, Scheduler, SchedulerOptions } from "./scheduler.ts";
 
 /** What the engine needs. */
 export type EngineOptions<Intent, Fact, Facts, P extends Plan> = {
@@ -75,13 +75,16 @@ type PlanState<Intent, Facts, P> = {
   readonly holdings: ReadonlyMap<ClusterId, ReadonlyMap<string, number>>;
 };
 
-/** The lane of a key: clusters that hang must not keep plans or reports waiting. */
-export const laneOf = (key: string): { readonly lane: string; readonly max: number } =>
-  key.startsWith(convergePrefix)
-    ? { lane: "converge", max: 64 }
-    : key.startsWith(reportPrefix)
-      ? { lane: "report", max: 8 }
-      : { lane: "plan", max: 1 };
+const reportsMax = 8;
+
+/** Lanes and slots for so many clusters at once: those that hang must not keep plans or reports waiting. */
+export const lanesFor = (clusters: number): Pick<SchedulerOptions, "concurrency" | "lanes"> => ({
+  concurrency: clusters + reportsMax + 1,
+  lanes: (key) => {
+    if (key.startsWith(convergePrefix)) return { lane: "converge", max: clusters };
+    return key.startsWith(reportPrefix) ? { lane: "report", max: reportsMax } : { lane: "plan", max: 1 };
+  },
+});
 
 /** Makes the loop; it does nothing until `act`. */
 export function createEngine<Intent, Fact, Facts, P extends Plan>(
@@ -259,13 +262,12 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     const session = found === undefined ? undefined : fleet.directory.sessionOf(found);
     if (state === undefined || found === undefined || todo === undefined || session === undefined) return {};
     if (todo.operations.length === 0) return {};
-    const cluster = state.viewOf.get(found)?.name ?? target;
     const outcome = await applyOperations({
       operations: todo.operations,
       session,
       kinds: provider.kinds,
       isCurrent: () => fleet.revision() === state.revision,
-      onOperation: (operation, failure, ms) => this.#told(cluster, operation, failure, ms, state.revision),
+      onOperation: (operation, failure, ms) => this.#told(operation, failure, ms, state.revision),
       nowIso: () => new Date(runtime.clock.nowMs()).toISOString(),
       monotonicMs: runtime.clock.monotonicMs,
       signal,
@@ -283,9 +285,9 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     return outcome.failed.length === 0 ? {} : { again: "backoff" };
   }
 
-  #told(cluster: string, operation: Operation, failure: KubeFailure | undefined, ms: number, revision: number): void {
+  #told(operation: Operation, failure: KubeFailure | undefined, ms: number, revision: number): void {
     const { metrics, runtime } = this.#options;
-    const { action, kind, name, reason } = operation;
+    const { target: cluster, action, kind, name, reason } = operation;
     metrics.operation({ cluster, action, result: failure === undefined ? "ok" : failure.kind });
     const fields = { cluster, action, kind, name, reason, revision, ms: Math.round(ms) };
     if (failure === undefined) runtime.log.info("applied", fields);
@@ -351,16 +353,19 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     const { metrics } = this.#options;
     const count = { synced: 0, stale: 0, absent: 0 };
     const names = new Set<string>();
-    for (const { id, name: cluster, observed } of state.world.clusters) {
+    for (const { id, observed } of state.world.clusters) {
+      const cluster: string = id;
       names.add(cluster);
       count[observed.state] += 1;
       metrics.clusterSynced({ cluster, synced: observed.state === "synced" });
       const { operations = [], holds = [] } = state.diffs.get(id) ?? {};
       metrics.operationsPending({ cluster, count: operations.length });
-      metrics.objectsHeld({ cluster, byReason: new Map(holds.map(({ reason, objects }) => [reason, objects.length])) });
+      const byReason = new Map<string, number>();
+      for (const { reason, objects } of holds) byReason.set(reason, (byReason.get(reason) ?? 0) + objects.length);
+      metrics.objectsHeld({ cluster, byReason });
     }
     for (const { target, desired } of state.plan.targets) {
-      metrics.peers({ cluster: state.viewOf.get(target)?.name ?? target, count: desired.length });
+      metrics.peers({ cluster: target, count: desired.length });
     }
     for (const name of this.#measured) if (!names.has(name)) metrics.forgetCluster(name);
     this.#measured = names;

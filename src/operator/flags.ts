@@ -8,7 +8,7 @@ import type { LogFormat, LogLevel } from "./runtime.ts";
 
 /** What the operator was told on its command line. */
 export type OperatorFlags = {
-  /** File with access to the operator's own cluster; without it, how a pod or kubectl would find it. */
+  /** File with access to the operator's own cluster. `KUBECONFIG` is not looked at here: it may list several files. */
   readonly kubeconfig: string | undefined;
   readonly context: string | undefined;
   readonly requestTimeoutMs: number;
@@ -33,9 +33,9 @@ export const defaultOperatorFlags: OperatorFlags = {
   kubeconfig: undefined,
   context: undefined,
   requestTimeoutMs: 15_000,
-  kubeApiQps: 50,
-  kubeApiBurst: 100,
-  concurrency: 16,
+  kubeApiQps: 100,
+  kubeApiBurst: 200,
+  concurrency: 64,
   graceMs: defaultOptions.graceMs,
   upsertOnly: false,
   pruneLegacy: false,
@@ -117,7 +117,6 @@ const groups: Readonly<Record<string, readonly Omit<Row, "group">[]>> = {
       syntax: "--kubeconfig <path>",
       meaning:
         "file with access to the operator's own cluster; without it `$KUBECONFIG`, then what a pod is given, then `~/.kube/config`",
-      environment: "KUBECONFIG",
     }),
     row("context", text, {
       syntax: "--context <name>",
@@ -135,9 +134,9 @@ const groups: Readonly<Record<string, readonly Omit<Row, "group">[]>> = {
       syntax: "--kube-api-burst <number>",
       meaning: "requests to each API server that may come at once before the average counts",
     }),
-    row("concurrency", count(2, 256), {
+    row("concurrency", count(1, 256), {
       syntax: "--concurrency <number>",
-      meaning: "how many clusters and reports are worked on at once",
+      meaning: "how many clusters are written to at once",
     }),
   ],
   Safety: [

@@ -1,20 +1,16 @@
 // The operator as a process: flags, its own access, the log, probes and metrics, signals.
 
 import { randomBytes } from "node:crypto";
-import { lookup } from "node:dns/promises";
-import { readFile } from "node:fs/promises";
-import { homedir, hostname } from "node:os";
-import { err, type Result } from "../core/result.ts";
+import { hostname } from "node:os";
 import { kiloProvider } from "../kilo/provider.ts";
 import { defaultOptions } from "../kilo/plan.ts";
 import type { ClusterAccess } from "../kube/access.ts";
-import { type FileAccess, inClusterAccess, loadKubeconfig } from "../kube/kubeconfig-files.ts";
-import type { Refusal } from "../kube/refusal.ts";
 import type { Runtime } from "../kube/runtime.ts";
 import { type Environment, operatorHelp, type OperatorFlags, parseOperatorFlags } from "./flags.ts";
 import { type Endpoints, serveEndpoints } from "./health.ts";
 import { createMetrics } from "./metrics.ts";
 import { startOperator } from "./operator.ts";
+import { addressesOf, ownAccess } from "./surroundings.ts";
 import { createLog, createSecrets, systemRuntime } from "./runtime.ts";
 
 /** What the process is given. */
@@ -43,7 +39,7 @@ export async function runOperator(args: readonly string[], surroundings: Surroun
   const log = createLog({ level, format, destination: { write: note }, redact: secrets.scrub });
   const runtime = systemRuntime(log);
   for (const warning of warnings) log.warn(warning);
-  const access = await ownAccess(flags, environment, { readFile: readText, clock: runtime.clock, log });
+  const access = await ownAccess(flags, environment, runtime);
   if (!access.ok) {
     const { code, detail, fix } = access.error;
     log.error("no access to the operator's own cluster", { code, detail, hint: fix });
@@ -118,27 +114,6 @@ function announce({ health, metrics }: Endpoints, log: Runtime["log"]): void {
   if (health.address !== undefined) log.info("serving", { what: "probes", address: health.address });
   if (metrics.address !== undefined) log.info("serving", { what: "metrics", address: metrics.address });
 }
-
-/** A flag, then `KUBECONFIG`, then the Pod we run in, then the file in the home directory. */
-async function ownAccess(
-  { kubeconfig, context }: OperatorFlags,
-  environment: Environment,
-  files: FileAccess,
-): Promise<Result<ClusterAccess, Refusal>> {
-  const env = environment["KUBECONFIG"];
-  if (kubeconfig !== undefined || (env !== undefined && env !== "")) {
-    return await loadKubeconfig({ flag: kubeconfig, env }, files, context);
-  }
-  const inCluster = await inClusterAccess(environment, files);
-  if (inCluster.ok || inCluster.error.code !== "NotInCluster") return inCluster;
-  const own = await loadKubeconfig({ home: homedir() }, files, context);
-  return own.ok ? own : err(own.error);
-}
-
-const readText = (path: string): Promise<string> => readFile(path, "utf8");
-
-const addressesOf = async (name: string): Promise<readonly string[]> =>
-  (await lookup(name, { all: true, verbatim: true })).map(({ address }) => address);
 
 const untilAborted = (signal: AbortSignal): Promise<undefined> =>
   new Promise((resolve) => {

@@ -69,11 +69,6 @@ const table = {
     help: "How long requests to the API server of a cluster took; for watches, until the first answer",
     buckets: [0.05, 0.25, 1, 5, 15],
   },
-  causeway_watch_restarts_total: {
-    type: "counter",
-    labels: ["cluster", "resource", "reason"],
-    help: "Watches that had to begin anew, by resource and reason",
-  },
   causeway_status_writes_total: {
     type: "counter",
     labels: ["result"],
@@ -140,11 +135,6 @@ export type Metrics = {
     readonly code: string;
     readonly ms: number;
   }) => void;
-  readonly watchRestarted: (watch: {
-    readonly cluster: string;
-    readonly resource: string;
-    readonly reason: string;
-  }) => void;
   readonly statusWritten: (done: { readonly result: string }) => void;
   readonly eventWritten: () => void;
   readonly leader: (isLeader: boolean) => void;
@@ -173,7 +163,6 @@ export const noMetrics: Metrics = {
   meshReady: nothing,
   diagnostics: nothing,
   apiRequest: nothing,
-  watchRestarted: nothing,
   statusWritten: nothing,
   eventWritten: nothing,
   leader: nothing,
@@ -232,14 +221,7 @@ export function createMetrics(): { readonly metrics: Metrics; readonly registry:
 
 type ClusterMetrics = Pick<
   Metrics,
-  | "clusterSynced"
-  | "operation"
-  | "operationsPending"
-  | "objectsHeld"
-  | "peers"
-  | "apiRequest"
-  | "watchRestarted"
-  | "forgetCluster"
+  "clusterSynced" | "operation" | "operationsPending" | "objectsHeld" | "peers" | "apiRequest" | "forgetCluster"
 >;
 
 /** The metrics with a label for the cluster. prom-client removes a series only by all its labels, so they are remembered. */
@@ -252,7 +234,6 @@ function clusterMetrics(registry: Registry): ClusterMetrics {
   const peers = gauge("causeway_peers");
   const requests = counter("causeway_api_requests_total");
   const requestSeconds = histogram("causeway_api_request_seconds");
-  const restarts = counter("causeway_watch_restarts_total");
   const seriesOf = new Map<string, Map<string, () => void>>();
   const heldReasons = new Map<string, readonly string[]>();
 
@@ -281,8 +262,6 @@ function clusterMetrics(registry: Registry): ClusterMetrics {
       requests.inc(note("causeway_api_requests_total", { cluster, verb, code }));
       requestSeconds.observe(note("causeway_api_request_seconds", { cluster, verb }), ms / 1000);
     },
-    watchRestarted: ({ cluster, resource, reason }) =>
-      restarts.inc(note("causeway_watch_restarts_total", { cluster, resource, reason })),
     forgetCluster: (cluster) => {
       for (const end of seriesOf.get(cluster)?.values() ?? []) end();
       seriesOf.delete(cluster);

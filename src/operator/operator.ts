@@ -12,7 +12,7 @@ import { httpApi, type HttpOptions } from "../kube/http.ts";
 import { campaign } from "../kube/lease.ts";
 import type { Runtime } from "../kube/runtime.ts";
 import { installDefinition } from "./bootstrap.ts";
-import { createEngine, type Engine, laneOf } from "./engine.ts";
+import { createEngine, type Engine, lanesFor } from "./engine.ts";
 import type { Metrics } from "./metrics.ts";
 import { createScheduler, type Scheduler } from "./scheduler.ts";
 
@@ -77,8 +77,7 @@ export function startOperator<Intent, Fact, Facts, P extends Plan>(
     run: (key, signal) => engine?.run(key, signal) ?? Promise.resolve({}),
     runtime,
     signal: lifetime.signal,
-    concurrency: options.concurrency,
-    lanes: laneOf,
+    ...lanesFor(options.concurrency),
     onError: (key, error) => {
       metrics.internalError();
       const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
@@ -86,7 +85,10 @@ export function startOperator<Intent, Fact, Facts, P extends Plan>(
     },
     observe: {
       onStart: () => metrics.queueLength(running.due()),
-      onEnd: (key, ms) => metrics.ran({ key, ms }),
+      onEnd: (key, ms) => {
+        metrics.ran({ key, ms });
+        metrics.queueLength(running.due());
+      },
     },
   });
   scheduler = running;

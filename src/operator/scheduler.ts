@@ -29,14 +29,14 @@ export type SchedulerOptions = {
   /** The scheduler's lifetime: once aborted nothing starts any more. */
   readonly signal: AbortSignal;
   readonly onError: (key: string, error: unknown) => void;
-  /** How many keys run at once, over all lanes. */
+  /** How many keys run at once, over all lanes; beyond it a lane in which nothing runs may still start one key. */
   readonly concurrency?: number;
   /** How long after the start of a run further adds of its key are gathered. */
   readonly gatherMs?: number;
   readonly backoff?: { readonly firstMs: number; readonly maxMs: number };
   /** How many keys are held at most; a new one beyond is dropped. */
   readonly keysMax?: number;
-  /** Keeps keys that may hang from taking every slot: a lane's max below the concurrency leaves the rest to others. */
+  /** Keeps keys that may hang apart from the rest: however many of one lane hang, every other lane goes on. */
   readonly lanes?: (key: string) => Lane;
   readonly observe?: SchedulerObserver;
 };
@@ -208,11 +208,7 @@ class WorkQueue implements Scheduler {
   }
 
   #startDue(): void {
-    while (this.#running < this.#concurrency) {
-      const entry = this.#next();
-      if (entry === undefined) break;
-      void this.#execute(entry);
-    }
+    for (let entry = this.#next(); entry !== undefined; entry = this.#next()) void this.#execute(entry);
     this.#settle();
   }
 
@@ -220,7 +216,8 @@ class WorkQueue implements Scheduler {
   #next(): Entry | undefined {
     let oldest: { readonly lane: LaneQueue; readonly turn: number } | undefined;
     for (const lane of this.#lanes.values()) {
-      const turn = lane.running < lane.max ? lane.firstTurn() : undefined;
+      const isFree = lane.running < lane.max && (this.#running < this.#concurrency || lane.running === 0);
+      const turn = isFree ? lane.firstTurn() : undefined;
       if (turn !== undefined && (oldest === undefined || turn < oldest.turn)) oldest = { lane, turn };
     }
     return oldest?.lane.shift();

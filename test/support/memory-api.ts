@@ -106,17 +106,18 @@ export class MemoryApi implements KubeApi {
 
   /** The server closes every watch: in good order, or not. */
   endWatches(failure?: KubeFailure): void {
-    for (const watcher of [...this.#watchers]) watcher.end(failure === undefined ? ok(undefined) : err(failure));
+    for (const watcher of this.#watchers) watcher.end(failure === undefined ? ok(undefined) : err(failure));
   }
 
   /** Sends every watch a line as it stands. */
   send(event: WatchEvent): void {
-    for (const watcher of [...this.#watchers]) watcher.deliver(event);
+    for (const watcher of this.#watchers) watcher.deliver(event);
   }
 
   /** Sends every watch a bookmark. */
   bookmark(): void {
-    this.send({ type: "BOOKMARK", resourceVersion: this.revision });
+    const event: WatchEvent = { type: "BOOKMARK", resourceVersion: this.revision };
+    for (const watcher of this.#watchers) this.#tell(watcher, event);
   }
 
   /** From now on, watches are told nothing… */
@@ -127,7 +128,7 @@ export class MemoryApi implements KubeApi {
   /** …until now. */
   catchUp(): void {
     this.#lagging = false;
-    for (const watcher of [...this.#watchers]) for (const event of watcher.queue.splice(0)) watcher.deliver(event);
+    for (const watcher of this.#watchers) for (const event of watcher.queue.splice(0)) watcher.deliver(event);
   }
 
   /** Forgets the past: watches cannot start before now any more. */
@@ -313,13 +314,16 @@ export class MemoryApi implements KubeApi {
   #record(resource: Resource, change: Change): void {
     const kind = resourceName(resource);
     this.#history.set(kind, [...(this.#history.get(kind) ?? []), change]);
-    for (const watcher of [...this.#watchers]) if (watcher.kind === kind) this.#announce(watcher, change);
+    for (const watcher of this.#watchers) if (watcher.kind === kind) this.#announce(watcher, change);
   }
 
   #announce(watcher: Watcher, { type, object }: Change): void {
-    if (!isIn(watcher.scope, object)) return;
-    if (this.#lagging) watcher.queue.push({ type, object });
-    else watcher.deliver({ type, object });
+    if (isIn(watcher.scope, object)) this.#tell(watcher, { type, object });
+  }
+
+  #tell(watcher: Watcher, event: WatchEvent): void {
+    if (this.#lagging) watcher.queue.push(event);
+    else watcher.deliver(event);
   }
 }
 

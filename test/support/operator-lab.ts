@@ -13,6 +13,8 @@ export type Lab = {
   readonly servers: Readonly<Record<ServerName, Server>>;
   /** The clusters with nodes, numbered as they were given; hub is the local one. */
   readonly members: readonly MemberSpec[];
+  /** Where each server's audit log was when the test began. */
+  readonly marks: ReadonlyMap<Server, number>;
   /** Starts an operator on hub, with exactly the committed roles. */
   start(args?: readonly string[]): Promise<OperatorProcess>;
   /** Stops every operator, checks that none logged a secret, and leaves the servers empty. */
@@ -38,9 +40,12 @@ export async function openLab(nodes: Readonly<Partial<Record<ServerName, number>
     await grantRemote(server);
     await putKubeconfig(hub, server);
   }
+  const marks = new Map<Server, number>();
+  for (const server of Object.values(servers)) marks.set(server, await server.audit().mark());
   return {
     servers,
     members,
+    marks,
     start: async (args = []) => {
       const operator = await startOperator(hub.kubeconfig(hub.operatorToken), args);
       operators.push(operator);

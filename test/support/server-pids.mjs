@@ -8,25 +8,30 @@ import { setTimeout as sleep } from "node:timers/promises";
 const pollMs = 20;
 const endMsMax = 15_000;
 
+/** The folder in which the processes of a fleet note their numbers. */
 export function pidsFolder(folder) {
   return join(folder, "pids");
 }
 
+/** Whether a process runs; a zombie has let go of everything and does not. */
 export function isAlive(pid) {
   const found = look(pid);
   return found !== undefined && !/^[ZX]/.test(found.state);
 }
 
+/** The number of a process of a fleet, as long as it lives. */
 export function livePid(folder, name) {
   return readPid(join(pidsFolder(folder), name), folder);
 }
 
+/** Sends a signal to a process of a fleet; false if it does not live. */
 export function signalProcess(folder, name, signal) {
   const pid = livePid(folder, name);
   if (pid !== undefined) kill(pid, signal);
   return pid !== undefined;
 }
 
+/** Ends a process of a fleet, paused or not: kindly, and after the grace by force. */
 export async function endProcess(folder, name, graceMs) {
   const isGone = () => livePid(folder, name) === undefined;
   signalProcess(folder, name, "SIGTERM");
@@ -38,6 +43,7 @@ export async function endProcess(folder, name, graceMs) {
   rmSync(join(pidsFolder(folder), name), { force: true });
 }
 
+/** Ends every process of a fleet by force, lets none start any more, and removes the folder. */
 export async function endFleet(folder) {
   const closed = join(folder, "pids-closed");
   // From here on nothing can start any more: a process that cannot write its number does not become a server.

@@ -18,10 +18,12 @@ const graceMs = 3_000;
 const startsMax = 3;
 const logLinesShown = 20;
 
+/** Finds the programs, or builds them, with progress on standard error. */
 export function obtainTools() {
   return { apiserver: toolPath("kube-apiserver"), etcd: toolPath("etcd"), kubectl: toolPath("kubectl") };
 }
 
+/** Starts one etcd and an API server per name, and answers when all are ready. */
 export async function launchFleet(names, tools = obtainTools()) {
   const began = performance.now();
   const folder = mkdtempSync(join(tmpdir(), "causeway-fleet-"));
@@ -37,22 +39,27 @@ export async function launchFleet(names, tools = obtainTools()) {
   }
 }
 
+/** The number of the server's process, unless the server is down. */
 export function serverPid({ folder, name }) {
   return livePid(folder, name);
 }
 
+/** Makes the server hang. */
 export function pauseServer({ folder, name }) {
   if (!signalProcess(folder, name, "SIGSTOP")) throw new Error(`${name} is not running`);
 }
 
+/** Ends a pause. */
 export function resumeServer({ folder, name }) {
   signalProcess(folder, name, "SIGCONT");
 }
 
+/** Takes the server down, paused or not. */
 export async function stopServer({ folder, name }, { hard = false } = {}) {
   await endProcess(folder, name, hard ? 0 : graceMs);
 }
 
+/** Brings the server up again, as it was, and answers when it is ready. */
 export async function startServer(server) {
   const { folder, name, command, url } = server;
   if (livePid(folder, name) !== undefined) throw new Error(`${name} is running`);
@@ -60,6 +67,7 @@ export async function startServer(server) {
   await started.until(() => isReady(`${url}/readyz`, join(folder, name, "apiserver.crt")));
 }
 
+/** A kubeconfig with the certificates and the token inline. */
 export function kubeconfigFor({ name, url, caPem }, token) {
   const clusters = [{ name, cluster: { server: url, "certificate-authority-data": base64(caPem) } }];
   const users = [{ name, user: { token } }];
@@ -82,7 +90,7 @@ function guard(folder) {
     detached: true,
     stdio: ["pipe", "ignore", "inherit"],
   });
-  const ended = new Promise((resolve) => watchdog.once("exit", resolve));
+  const ended = new Promise((resolve) => watchdog.once("exit", resolve).once("error", resolve));
   watchdog.stdin.on("error", () => {}); // the watchdog may be gone, and then there is nothing to tell it
   watchdog.unref();
   watchdog.stdin.unref();
@@ -130,6 +138,7 @@ async function createApiServer(name, { folder, tools, etcdUrl }) {
   });
 }
 
+/** The path of a kubeconfig for the admin. */
 export function adminKubeconfig({ folder, name }) {
   return join(folder, name, "admin.kubeconfig");
 }

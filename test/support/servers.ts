@@ -25,9 +25,12 @@ const probeMsMax = 2_000;
 /** The servers that the tests of the project `apiserver` share. */
 export const fleetNames = ["hub", "edge", "far", "spare"] as const;
 
+/** What the tests are told of the shared servers: where they are, or why there are none. */
+export type SharedFleet = { readonly servers: readonly ServerDescription[] } | { readonly unavailable: string };
+
 declare module "vitest" {
   interface ProvidedContext {
-    readonly fleet: readonly ServerDescription[];
+    readonly fleet: SharedFleet;
   }
 }
 
@@ -87,7 +90,9 @@ export async function startFleet<const Name extends string>(names: readonly Name
 
 /** The shared servers, in a test of the project `apiserver`. `resetServer` empties one. */
 export function useFleet(): Readonly<Record<(typeof fleetNames)[number], Server>> {
-  return byName(inject("fleet"));
+  const fleet = inject("fleet");
+  if ("unavailable" in fleet) throw new Error(fleet.unavailable);
+  return byName(fleet.servers);
 }
 
 /** The handle of a server that runs somewhere on this machine. */

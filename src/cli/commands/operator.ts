@@ -6,7 +6,6 @@ import type { Terminal } from "../terminal.ts";
 export function operatorCommand(terminal: Terminal, exit: (code: number) => void): Command {
   return new Command("operator")
     .summary("keep the meshes of a cluster: watch, plan, write and report until stopped")
-    .helpOption(false)
     .allowUnknownOption()
     .allowExcessArguments()
     .argument("[flags...]")

@@ -1,15 +1,19 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import { stringify } from "yaml";
-import { defaultOptions, type KiloOptions, planKilo } from "../../kilo/plan.ts";
+import { ok, type Result } from "../../core/result.ts";
+import { defaultOptions, type KiloOptions, type KiloWorld, planKilo } from "../../kilo/plan.ts";
 import { type PlanDocument, planDocument } from "../../kilo/document.ts";
 import { readWorld } from "../../kilo/world.ts";
-import { formatError } from "../exit.ts";
+import { type CliError, formatError } from "../exit.ts";
 import type { Terminal } from "../terminal.ts";
 import { planTable } from "../views/plan-table.ts";
 import { loadWorld } from "../world-file.ts";
 
 type Flags = {
-  readonly file: readonly string[];
+  readonly file: readonly string[] | undefined;
+  readonly kubeconfig: string | undefined;
+  readonly context: string | undefined;
+  readonly timeout: number;
   readonly output: "table" | "json" | "yaml";
   readonly exitCode: boolean;
   readonly upsertOnly: boolean;
@@ -21,15 +25,20 @@ type Flags = {
 
 const help = `
 A world file holds clusters and the objects seen in them (docs/world-file.md); it is what
-scenarios, snapshots and bug reports are made of. Nothing is written anywhere.
+scenarios, snapshots and bug reports are made of. Without one, the ClusterMeshes of the cluster that
+your kubeconfig leads to and the clusters they name are read, as the operator would do it. Nothing is
+written anywhere.
 
 Examples:
+  causeway plan                                          # the living clusters
+  causeway plan --kubeconfig hub.yaml --exit-code        # exit 1 when the operator would write something
   causeway plan -f test/scenarios/two-clusters.yaml
   causeway plan -f world.yaml -o json | jq '.operations[] | [.target, .action, .name, .reason]'
   causeway plan -f hub.yaml -f edge.yaml --exit-code     # exit 1 when something would change
   kubectl get nodes,peers -o yaml                        # objects to paste into a world file
 
-Exit codes: 0 fine · 1 changes pending (with --exit-code) · 2 bad usage or input · 3 file not reached`;
+Exit codes: 0 fine · 1 changes pending (with --exit-code) · 2 bad usage or input ·
+3 a file, or the cluster with the ClusterMeshes, could not be reached`;
 
 /** \`causeway plan\`: what would be done, and why. */
 export function planCommand(terminal: Terminal, exit: (code: number) => void): Command {
@@ -38,11 +47,10 @@ export function planCommand(terminal: Terminal, exit: (code: number) => void): C
     .description(
       "Shows what Causeway would write to each cluster, in order and with reasons, what it leaves alone, and what the owners of the clusters should know.",
     )
-    .requiredOption(
-      "-f, --file <world>",
-      "world file to plan for; - is standard input; may be given several times",
-      collect,
-    )
+    .option("-f, --file <world>", "world file to plan for; - is standard input; may be given several times", collect)
+    .option("--kubeconfig <file>", "without -f: kubeconfig of the cluster that holds the ClusterMeshes")
+    .option("--context <name>", "without -f: the context to use in it")
+    .option("--timeout <seconds>", "without -f: how long to wait for clusters that do not answer", wholeSeconds, 10)
     .addOption(
       new Option("-o, --output <format>", "how to print the plan").choices(["table", "json", "yaml"]).default("table"),
     )
@@ -66,21 +74,30 @@ export function planCommand(terminal: Terminal, exit: (code: number) => void): C
 }
 
 async function runPlan(flags: Flags, terminal: Terminal): Promise<number> {
-  const file = await loadWorld(flags.file, terminal.readStdin);
-  if (!file.ok) {
-    terminal.note(formatError(file.error));
-    return file.error.exitCode;
-  }
   const options: KiloOptions = {
     ...defaultOptions,
     graceMs: flags.grace * 1000,
     pruneLegacy: flags.pruneLegacy,
     policy: { ...defaultOptions.policy, upsertOnly: flags.upsertOnly },
   };
-  const world = readWorld(file.value);
-  const document = planDocument(world, planKilo(world, options));
+  const world = await worldFor(flags, options, terminal);
+  if (!world.ok) {
+    terminal.note(formatError(world.error));
+    return world.error.exitCode;
+  }
+  const document = planDocument(world.value, planKilo(world.value, options));
   terminal.out(render(document, flags, terminal));
   return flags.exitCode && document.operations.length > 0 ? 1 : 0;
+}
+
+async function worldFor(flags: Flags, options: KiloOptions, terminal: Terminal): Promise<Result<KiloWorld, CliError>> {
+  if (flags.file === undefined) {
+    // Loaded here: to plan for a file takes no HTTP client.
+    const { liveWorld } = await import("../live-world.ts");
+    return await liveWorld({ ...flags, timeoutMs: flags.timeout * 1000 }, options, terminal);
+  }
+  const file = await loadWorld(flags.file, terminal.readStdin);
+  return file.ok ? ok(readWorld(file.value)) : file;
 }
 
 function render(document: PlanDocument, flags: Flags, terminal: Terminal): string {

@@ -24,8 +24,8 @@ describe("worldSchema", () => {
       apiVersion: "causeway.dev/v1alpha1",
       kind: "World",
       clusters: [
-        { name: "hub", local: true, access: [], observed: "synced", objects: [] },
-        { name: "edge", local: false, access: [access], observed: "synced", objects: [node, 7] },
+        { name: "hub", local: true, access: [], observed: "synced", missingKinds: [], objects: [] },
+        { name: "edge", local: false, access: [access], observed: "synced", missingKinds: [], objects: [node, 7] },
       ],
     });
   });

@@ -87,6 +87,12 @@ describe("bad input", () => {
     expect(run.errors).toMatch(/^error: .*\n {2}.*\n(.*\n)* {2}→ /);
   });
 
+  test("no world file and no kubeconfig: exit 3, and what to do", async () => {
+    const run = await runCli(["plan", "--kubeconfig", join(folder, "missing")]);
+    expect(run.code).toBe(3);
+    expect(run.errors).toMatch(/^error: no access to a cluster\n {2}FileUnreadable: .*\n {2}→ /);
+  });
+
   test("a file that is not there: exit 3", async () => {
     const run = await runCli(["plan", "-f", join(folder, "missing.yaml")]);
     expect(run.code).toBe(3);
@@ -94,7 +100,6 @@ describe("bad input", () => {
   });
 
   test.each([
-    [["plan"]],
     [["plan", "-f", scenario, "-o", "xml"]],
     [["paln"]],
     [["plan", "--no-such-flag"]],

@@ -575,7 +575,7 @@ describe("list", () => {
   test("a slow page is fine as long as it moves", async () => {
     const { api } = await pair(
       (_seen, response) => {
-        const bytes = [...JSON.stringify(page([1]))];
+        const bytes = JSON.stringify(page([1])).split("");
         response.writeHead(200);
         const timer = setInterval(() => {
           const byte = bytes.shift();

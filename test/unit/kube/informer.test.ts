@@ -1,121 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { fieldsOf } from "../../../src/core/json.ts";
 import type { Resource } from "../../../src/core/resource.ts";
-import type { KubeFailure } from "../../../src/kube/failure.ts";
-import type { Informer, InformerOptions } from "../../../src/kube/informer.ts";
-import { startInformer } from "../../../src/kube/informer.ts";
-import type { LogFields, Runtime } from "../../../src/kube/runtime.ts";
-import { MemoryApi, type Stored } from "../../support/memory-api.ts";
-import { settled, VirtualClock } from "../../support/virtual-clock.ts";
+import { Bench, fail, node, nodes } from "../../support/informer-bench.ts";
+import type { Stored } from "../../support/memory-api.ts";
+import { settled } from "../../support/virtual-clock.ts";
 
-const nodes: Resource = { group: "", version: "v1", plural: "nodes", kind: "Node", namespaced: false };
 const secrets: Resource = { group: "", version: "v1", plural: "secrets", kind: "Secret", namespaced: true };
-const node = (name: string, color = "red", beat = 0) => ({ metadata: { name }, color, beat });
-const fail = (kind: Exclude<KubeFailure["kind"], "throttled">): KubeFailure => ({ kind, detail: `it is ${kind}` });
-
-type Fact = { readonly color: unknown; readonly beat: unknown };
-
-/** An informer of nodes on a server in memory, and what it said. */
-class Bench {
-  readonly clock = new VirtualClock();
-  readonly api = new MemoryApi();
-  readonly stop = new AbortController();
-  readonly logged: { level: string; message: string; fields: LogFields }[] = [];
-  changes = 0;
-  onChange: () => void = () => undefined;
-  read: (raw: unknown) => Fact = (raw) => ({ color: fieldsOf(raw)["color"], beat: fieldsOf(raw)["beat"] });
-  informer: Informer<Fact> | undefined;
-
-  readonly runtime: Runtime = {
-    clock: this.clock,
-    random: () => 0.999,
-    log: {
-      debug: () => undefined,
-      info: (message, fields = {}) => this.logged.push({ level: "info", message, fields }),
-      warn: (message, fields = {}) => this.logged.push({ level: "warn", message, fields }),
-      error: (message, fields = {}) => this.logged.push({ level: "error", message, fields }),
-    },
-  };
-
-  constructor(...names: readonly string[]) {
-    for (const name of names) this.api.put(nodes, node(name));
-  }
-
-  /** Starts the informer, and lets it do what it can without time passing. */
-  async start(options: Partial<InformerOptions<Fact>> = {}): Promise<this> {
-    this.informer = startInformer<Fact>({
-      api: this.api,
-      resource: nodes,
-      scope: {},
-      read: (raw) => this.read(raw),
-      same: (a, b) => a.color === b.color,
-      onChange: () => {
-        this.changes += 1;
-        this.onChange();
-      },
-      runtime: this.runtime,
-      signal: this.stop.signal,
-      ...options,
-    });
-    await settled();
-    return this;
-  }
-
-  view() {
-    return this.informer!.view();
-  }
-
-  get state(): string {
-    return this.view().state;
-  }
-
-  /** What is known, in short: `a red, b blue`. */
-  get objects(): string {
-    const view = this.view();
-    if (view.state === "syncing") return "syncing";
-    return [...view.objects]
-      .map(([key, { fact }]) => `${key} ${String(fact.color)}`)
-      .toSorted()
-      .join(", ");
-  }
-
-  /** How many changes something announces. */
-  async announces(run: () => void | Promise<void>): Promise<number> {
-    const before = this.changes;
-    await run();
-    await settled();
-    return this.changes - before;
-  }
-
-  put(name: string, color = "red", beat = 0): Stored {
-    return this.api.put(nodes, node(name, color, beat));
-  }
-
-  /** A write of our own whose answer the informer sees at once. */
-  async write(name: string, color: string): Promise<Stored> {
-    const answer = await this.api.apply(nodes, { name }, node(name, color), new AbortController().signal);
-    const stored = (answer as { value: Stored }).value;
-    this.informer!.absorb(stored);
-    return stored;
-  }
-
-  async remove(name: string): Promise<void> {
-    const uid = this.api.peek(nodes, { name })?.metadata.uid;
-    await this.api.remove(nodes, { name }, {}, new AbortController().signal);
-    this.informer!.forget(name, uid);
-  }
-
-  /** Breaks the watch such that everything is listed anew. */
-  async relist(): Promise<void> {
-    this.api.endWatches(fail("gone"));
-    await settled();
-    await this.clock.advance(100);
-  }
-
-  messages(level: string): string[] {
-    return this.logged.filter((line) => line.level === level).map(({ message }) => message);
-  }
-}
 
 describe("the first list", () => {
   test("is visible only when it is complete", async () => {
@@ -410,7 +300,8 @@ describe("staleness", () => {
 
   test("a server that swallows connections is not taken for a quiet one", async () => {
     const bench = await new Bench("a").start();
-    const { list, watch } = bench.api;
+    const list = bench.api.list.bind(bench.api);
+    const watch = bench.api.watch.bind(bench.api);
     const swallow = async (...asked: readonly unknown[]) => {
       await bench.clock.sleep(10_000, asked[3] as AbortSignal);
       return { ok: false, error: { kind: "unreachable", detail: "connect ETIMEDOUT" } } as const;
@@ -828,25 +719,25 @@ describe("the end", () => {
   const left = ({ api, clock }: Bench) => ({ watches: api.openWatches, timers: clock.pending });
 
   test.each([
-    ["watching", async (_: Bench) => undefined],
-    ["waiting to resume", async (bench: Bench) => bench.api.endWatches(fail("unreachable"))],
+    ["watching", (bench: Bench) => bench.api.bookmark()],
+    ["waiting to resume", (bench: Bench) => bench.api.endWatches(fail("unreachable"))],
     [
       "listing",
-      async (bench: Bench) => {
+      (bench: Bench) => {
         bench.api.failAlways("list", "hang");
         bench.api.endWatches(fail("gone"));
       },
     ],
     [
       "connecting",
-      async (bench: Bench) => {
+      (bench: Bench) => {
         bench.api.failAlways("watch", "hang");
         bench.api.endWatches();
       },
     ],
   ])("while %s leaves nothing behind, and nothing is synced any more", async (_, prepare) => {
     const bench = await new Bench("a").start();
-    await prepare(bench);
+    prepare(bench);
     await settled();
     const announced = await bench.announces(async () => {
       bench.stop.abort(new Error("enough"));

@@ -70,8 +70,18 @@ describe("step", () => {
     expect(
       story(listed("10"), quick, quick, quick, waited, quick, waited, quick, waited, quick, waited, quick),
     ).toEqual([
-      ...["watch 10", "watch 10", "watch 10", "wait 100", "watch 10", "wait 200", "watch 10"],
-      ...["wait 400", "watch 10", "wait 800", "watch 10", "wait 1600"],
+      "watch 10",
+      "watch 10",
+      "watch 10",
+      "wait 100",
+      "watch 10",
+      "wait 200",
+      "watch 10",
+      "wait 400",
+      "watch 10",
+      "wait 800",
+      "watch 10",
+      "wait 1600",
     ]);
     expect(
       story(listed("10"), quick, quick, ...Array.from({ length: 5 }, () => [quick, waited]).flat()).slice(-2),
@@ -94,7 +104,16 @@ describe("step", () => {
   test("gone: lists at once the first time, and after growing pauses when it repeats itself", () => {
     const gone = watchFailed(fail("gone"));
     expect(story(listed(), gone, listed("20"), gone, waited, listed("30"), gone, waited, listed("40"), gone)).toEqual([
-      ...["watch 10", "list", "watch 20", "wait 100", "list", "watch 30", "wait 200", "list", "watch 40", "wait 400"],
+      "watch 10",
+      "list",
+      "watch 20",
+      "wait 100",
+      "list",
+      "watch 30",
+      "wait 200",
+      "list",
+      "watch 40",
+      "wait 400",
     ]);
   });
 
@@ -106,13 +125,21 @@ describe("step", () => {
   test("gone after a watch that held for a while is the first time again", () => {
     const gone = watchFailed(fail("gone"), 5_000);
     expect(story(listed(), gone, listed(), gone, listed(), gone)).toEqual([
-      ...["watch 10", "list", "watch 10", "list", "watch 10", "list"],
+      "watch 10",
+      "list",
+      "watch 10",
+      "list",
+      "watch 10",
+      "list",
     ]);
   });
 
   test("a list whose continue token expired begins anew at once, and repeated after pauses", () => {
     expect(story(listFailed(fail("gone")), listFailed(fail("gone")), waited, listFailed(fail("gone")))).toEqual([
-      ...["list", "wait 100", "list", "wait 200"],
+      "list",
+      "wait 100",
+      "list",
+      "wait 200",
     ]);
   });
 
@@ -125,8 +152,16 @@ describe("step", () => {
     (kind) => {
       const broken = watchFailed(fail(kind));
       expect(story(listed(), delivered("12"), broken, waited, broken, waited, broken, waited, broken, waited)).toEqual([
-        ...["watch 10", "nothing", "wait 100", "watch 12", "wait 200", "watch 12", "wait 400", "watch 12"],
-        ...["wait 800", "watch 12"],
+        "watch 10",
+        "nothing",
+        "wait 100",
+        "watch 12",
+        "wait 200",
+        "watch 12",
+        "wait 400",
+        "watch 12",
+        "wait 800",
+        "watch 12",
       ]);
       expect(waits(broken, 5, listed())).toEqual(["wait 100", "wait 200", "wait 400", "wait 800", "wait 1600"]);
       expect(story(listed(), ...Array.from({ length: 5 }, () => [broken, waited]).flat()).at(-1)).toBe("list");
@@ -156,8 +191,18 @@ describe("step", () => {
     const effects = story(listed(), ...Array.from({ length: 12 }, () => round).flat());
     const before = effects.flatMap((effect, index) => (effect === "list" ? [effects[index - 1]] : []));
     expect(before).toEqual([
-      ...["wait 1600", "wait 1600", "wait 1600", "wait 1600", "wait 1600", "wait 3200", "wait 6400", "wait 12800"],
-      ...["wait 25600", "wait 30000", "wait 30000", "wait 30000"],
+      "wait 1600",
+      "wait 1600",
+      "wait 1600",
+      "wait 1600",
+      "wait 1600",
+      "wait 3200",
+      "wait 6400",
+      "wait 12800",
+      "wait 25600",
+      "wait 30000",
+      "wait 30000",
+      "wait 30000",
     ]);
   });
 

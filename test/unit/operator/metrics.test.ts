@@ -74,7 +74,6 @@ describe("createMetrics", () => {
       { code: "WGIPInvalid", severity: "warning" },
     ]);
     metrics.apiRequest({ cluster: "local", verb: "list", code: "200", ms: 250 });
-    metrics.watchRestarted({ cluster: "local", resource: "nodes", reason: "gone" });
     metrics.statusWritten({ result: "conflict" });
     metrics.eventWritten();
     metrics.leader(true);
@@ -110,7 +109,6 @@ describe("createMetrics", () => {
       'causeway_run_seconds_count{work="converge"} 1',
       'causeway_run_seconds_sum{work="converge"} 2',
       'causeway_status_writes_total{result="conflict"} 1',
-      'causeway_watch_restarts_total{cluster="local",resource="nodes",reason="gone"} 1',
       "causeway_world_revision 7",
     ]);
   });
@@ -145,7 +143,6 @@ describe("createMetrics", () => {
       metrics.objectsHeld({ cluster, byReason: new Map([["SourceStale", 2]]) });
       metrics.peers({ cluster, count: 12 });
       metrics.apiRequest({ cluster, verb: "list", code: "200", ms: 250 });
-      metrics.watchRestarted({ cluster, resource: "nodes", reason: "gone away" });
       metrics.meshReady({ mesh: cluster, ready: "True" });
     }
     const before = (await made.registry.metrics()).split("\n");

@@ -242,6 +242,6 @@ describe("createSecrets", () => {
       "LS0tLS1CRUdJTi",
     ])
       scrub(part.repeat(200_000 / part.length));
-    expect(performance.now() - startedMs).toBeLessThan(2_000);
+    expect(performance.now() - startedMs).toBeLessThan(8_000);
   });
 });

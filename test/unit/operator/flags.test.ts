@@ -1,0 +1,278 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import {
+  defaultOperatorFlags,
+  oldFlagTable,
+  type OperatorFlags,
+  operatorFlagTable,
+  operatorHelp,
+  parseOperatorFlags,
+} from "../../../src/operator/flags.ts";
+
+function parse(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const parsed = parseOperatorFlags(args, env);
+  if (!parsed.ok) throw new Error(`${parsed.error.message}; ${parsed.error.fix}`);
+  return parsed.value;
+}
+
+/** What differs from the defaults. */
+function changed(args: readonly string[], env: Readonly<Record<string, string>> = {}): Partial<OperatorFlags> {
+  const entries = Object.entries(parse(args, env).flags);
+  const defaults = new Map<string, unknown>(Object.entries(defaultOperatorFlags));
+  return Object.fromEntries(entries.filter(([key, value]) => defaults.get(key) !== value));
+}
+
+const refusal = (args: readonly string[], env: Readonly<Record<string, string>> = {}) => {
+  const parsed = parseOperatorFlags(args, env);
+  return parsed.ok ? undefined : parsed.error;
+};
+
+describe("parseOperatorFlags", () => {
+  test("without arguments the defaults hold", () => {
+    expect(parse([])).toEqual({ flags: defaultOperatorFlags, warnings: [], help: false });
+    expect(defaultOperatorFlags).toEqual({
+      kubeconfig: undefined,
+      context: undefined,
+      requestTimeoutMs: 15_000,
+      kubeApiQps: 100,
+      kubeApiBurst: 200,
+      concurrency: 64,
+      graceMs: 300_000,
+      upsertOnly: false,
+      pruneLegacy: false,
+      finalizerWaitMs: 300_000,
+      leaderElect: false,
+      leaderElectionId: "f27237f1.squat.ai",
+      leaderElectionNamespace: undefined,
+      healthProbeBindAddress: ":8081",
+      metricsBindAddress: "0",
+      logLevel: "info",
+      logFormat: "json",
+    });
+  });
+
+  test.each<[string, Partial<OperatorFlags>]>([
+    ["--kubeconfig a.yaml", { kubeconfig: "a.yaml" }],
+    ["--kubeconfig=a=b.yaml", { kubeconfig: "a=b.yaml" }],
+    ["-kubeconfig a.yaml", { kubeconfig: "a.yaml" }],
+    ["-kubeconfig=a.yaml", { kubeconfig: "a.yaml" }],
+    ["--kubeconfig a.yaml --kubeconfig=b.yaml", { kubeconfig: "b.yaml" }],
+    ["--kubeconfig=", {}],
+    ["--context prod", { context: "prod" }],
+    ["--request-timeout 5", { requestTimeoutMs: 5_000 }],
+    ["--kube-api-qps 200 --kube-api-burst 400", { kubeApiQps: 200, kubeApiBurst: 400 }],
+    ["--concurrency=4", { concurrency: 4 }],
+    ["--grace 0", { graceMs: 0 }],
+    ["--upsert-only --prune-legacy", { upsertOnly: true, pruneLegacy: true }],
+    ["--finalizer-wait 60", { finalizerWaitMs: 60_000 }],
+    ["--leader-elect", { leaderElect: true }],
+    ["-leader-elect", { leaderElect: true }],
+    ["--leader-elect=true", { leaderElect: true }],
+    ["--leader-elect=T", { leaderElect: true }],
+    ["--leader-elect=1 --leader-elect=false", {}],
+    ["--leader-election-id mine.example.org", { leaderElectionId: "mine.example.org" }],
+    ["--leader-election-namespace kilo-system", { leaderElectionNamespace: "kilo-system" }],
+    ["--health-probe-bind-address 127.0.0.1:9", { healthProbeBindAddress: "127.0.0.1:9" }],
+    ["--metrics-bind-address :8080", { metricsBindAddress: ":8080" }],
+    ["--log-level debug --log-format pretty", { logLevel: "debug", logFormat: "pretty" }],
+  ])("%s", (args, expected) => {
+    expect(changed(args.split(" "))).toEqual(expected);
+    expect(parse(args.split(" ")).warnings).toEqual([]);
+  });
+
+  test("the old chart's arguments mean what they meant", () => {
+    const args = [
+      "--leader-elect=true",
+      "--metrics-bind-address=:8080",
+      "--metrics-secure=false",
+      "--health-probe-bind-address=:8081",
+    ];
+    expect(changed(args, { POD_NAMESPACE: "cozy-kilo" })).toEqual({
+      leaderElect: true,
+      metricsBindAddress: ":8080",
+      leaderElectionNamespace: "cozy-kilo",
+    });
+    expect(parse(args).warnings).toEqual([
+      "--metrics-secure is ignored: metrics are plain HTTP without authentication; let a NetworkPolicy say who may reach the port",
+    ]);
+  });
+
+  test("a variable counts where its flag is not given, and is named when it is wrong", () => {
+    expect(changed([], { POD_NAMESPACE: "pod" })).toEqual({ leaderElectionNamespace: "pod" });
+    expect(changed([], { POD_NAMESPACE: "" })).toEqual({});
+    expect(refusal([], { POD_NAMESPACE: "No" })).toEqual({
+      message: '$POD_NAMESPACE cannot be "No"',
+      fix: "give the name of a namespace: at most 63 small letters, digits and -",
+    });
+    expect(changed(["--leader-election-namespace=a"], { POD_NAMESPACE: "No" })).toEqual({
+      leaderElectionNamespace: "a",
+    });
+  });
+
+  test.each([
+    [
+      "--zap-log-level=debug",
+      { logLevel: "debug" },
+      "--zap-log-level is read as --log-level=debug: write that instead",
+    ],
+    ["--zap-log-level 3", { logLevel: "debug" }, "--zap-log-level is read as --log-level=debug: write that instead"],
+    ["--zap-log-level=info", {}, "--zap-log-level is read as --log-level=info: write that instead"],
+    [
+      "--zap-log-level=error",
+      { logLevel: "error" },
+      "--zap-log-level is read as --log-level=error: write that instead",
+    ],
+    [
+      "--zap-log-level=panic",
+      { logLevel: "error" },
+      "--zap-log-level is read as --log-level=error: write that instead",
+    ],
+    [
+      "--zap-encoder=console",
+      { logFormat: "pretty" },
+      "--zap-encoder is read as --log-format=pretty: write that instead",
+    ],
+    ["--zap-encoder json", {}, "--zap-encoder is read as --log-format=json: write that instead"],
+    ["--zap-devel", {}, "--zap-devel is ignored: use --log-level and --log-format"],
+    ["--enable-http2=false", {}, "--enable-http2 is ignored: HTTP/2 is not served"],
+    ["-webhook-cert-path /certs", {}, "--webhook-cert-path is ignored: there are no webhooks"],
+  ])("%s is accepted with one warning", (args, expected, warning) => {
+    expect(changed(args.split(" "))).toEqual(expected);
+    expect(parse([...args.split(" "), ...args.split(" ")]).warnings).toEqual([warning]);
+  });
+
+  test("every flag of the old operator is accepted", () => {
+    const switches = ["--leader-elect", "--metrics-secure", "--enable-http2", "--zap-devel"];
+    const others = ["metrics-cert", "webhook-cert"].flatMap((prefix) =>
+      ["path", "name", "key"].map((end) => `--${prefix}-${end}=x`),
+    );
+    const rest = [
+      "--kubeconfig=x",
+      "--metrics-bind-address=0",
+      "--health-probe-bind-address=:8081",
+      "--zap-encoder=json",
+      "--zap-log-level=1",
+      "--zap-stacktrace-level=error",
+      "--zap-time-encoding=iso8601",
+    ];
+    expect(parse([...switches, ...others, ...rest]).warnings).toHaveLength(oldFlagTable.length);
+  });
+
+  test("what is said in today's words wins over what is translated, wherever it stands", () => {
+    expect(changed(["--log-level=warn", "--zap-log-level=debug"])).toEqual({ logLevel: "warn" });
+  });
+
+  test.each([
+    [["--leader-elct"], "unknown flag --leader-elct", "did you mean --leader-elect?"],
+    [["--metric-bind-address=:1"], "unknown flag --metric-bind-address", "did you mean --metrics-bind-address?"],
+    [["-grase", "1"], "unknown flag --grase", "did you mean --grace?"],
+    [["--zap-log-levl=1"], "unknown flag --zap-log-levl", "did you mean --zap-log-level?"],
+    [["--something-else"], "unknown flag --something-else", "causeway operator --help lists all flags"],
+    [
+      ["--leader-elect", "false"],
+      'unexpected argument "false"',
+      "a switch takes its value with =, as in --leader-elect=false",
+    ],
+    [["start"], 'unexpected argument "start"', "the operator takes flags only; causeway operator --help lists them"],
+    [["--"], 'unexpected argument "--"', "the operator takes flags only; causeway operator --help lists them"],
+    [["--context"], "--context needs a value", "write --context=…; causeway operator --help says what fits"],
+    [
+      ["--context", "--leader-elect"],
+      "--context needs a value",
+      "write --context=…; causeway operator --help says what fits",
+    ],
+    [["--leader-elect=maybe"], '--leader-elect cannot be "maybe"', "give true or false"],
+    [["--grace=5m"], '--grace cannot be "5m"', "give a whole number of seconds, for example 300"],
+    [
+      ["--request-timeout=0"],
+      '--request-timeout cannot be "0"',
+      "give a whole number of seconds, 1 or more, for example 300",
+    ],
+    [["--concurrency=0"], '--concurrency cannot be "0"', "give a whole number from 1 to 256"],
+    [["--log-level=trace"], '--log-level cannot be "trace"', "give debug, info, warn or error"],
+    [["--log-format=xml"], '--log-format cannot be "xml"', "give json or pretty"],
+    [["--zap-encoder=xml"], '--zap-encoder cannot be "xml"', "give json or pretty"],
+    [
+      ["--leader-election-id=A"],
+      '--leader-election-id cannot be "A"',
+      "give the name of a Lease: small letters, digits, - and .",
+    ],
+    [
+      ["--metrics-bind-address=8080"],
+      '--metrics-bind-address cannot be "8080"',
+      "give an address like :8081, 127.0.0.1:8081 or [::1]:8081, or 0 for none",
+    ],
+  ])("%j is refused, with a way out", (args, message, fix) => expect(refusal(args)).toEqual({ message, fix }));
+
+  test("a very long unknown flag is cut, and costs little", () => {
+    expect(refusal([`--${"a".repeat(1_000_000)}`])?.message).toHaveLength(113);
+  });
+
+  test.each(["--help", "-help", "-h"])("%s is noticed", (argument) => {
+    expect(parse(["--leader-elect", argument]).help).toBe(true);
+  });
+});
+
+describe("operatorHelp", () => {
+  const help = operatorHelp();
+
+  test("names every flag with its meaning and default, in lines that fit", () => {
+    const unwrapped = help.replace(/\s+/g, " ");
+    for (const { flag, value, meaning } of operatorFlagTable) {
+      expect(help).toContain(value === undefined ? `  ${flag}\n` : `  ${flag} ${value}\n`);
+      expect(unwrapped).toContain(meaning.replaceAll("`", ""));
+    }
+    expect(help).toContain("how long a Peer outlives a passing fault of its node (default 300)");
+    expect(help.split("\n").filter((line) => line.length > 112)).toEqual([]);
+  });
+
+  test("its examples are accepted", () => {
+    const examples = [...help.matchAll(/^ {2}causeway operator (.*?) {2,}/gm)].map((match) =>
+      (match[1] ?? "").split(" "),
+    );
+    expect(examples).toHaveLength(2);
+    for (const example of examples) expect(refusal(example)).toBeUndefined();
+  });
+});
+
+describe("docs/operator.md", () => {
+  const text = readFileSync(join(import.meta.dirname, "../../../docs/operator.md"), "utf8");
+  const [, section = ""] = /^## Flags\n(.*?)^## /ms.exec(text) ?? [];
+
+  test("says of every flag what the table says, in the same groups and order", () => {
+    const groups = section.split(/^### /m).slice(1);
+    const rows = groups.flatMap((group) =>
+      [...group.matchAll(/^\| `(--[a-z-]+)(?: (<\w+>))?` *\| (?:`([^`]*)`)? *\| (.*?) *\|$/gm)].map(
+        ([, flag, value, initial = "", meaning]) => ({ flag, value, group: group.split("\n")[0], initial, meaning }),
+      ),
+    );
+    const expected = operatorFlagTable.map(({ flag, value, group, initial, meaning }) => ({
+      flag,
+      value,
+      group,
+      initial,
+      meaning,
+    }));
+    expect(rows).toEqual(expected);
+  });
+
+  test("says of every old flag what becomes of it", () => {
+    const [, old = ""] = section.split("### Flags of the old operator");
+    const rows = [...old.matchAll(/^\| `(--[a-z0-9-]+)` *\| (.*?) *\|$/gm)].map(([, flag, becomes]) => ({
+      flag,
+      becomes,
+    }));
+    expect(rows).toEqual(oldFlagTable.map(({ flag, becomes }) => ({ flag, becomes })));
+  });
+
+  test("every field of the flags has a row", () => {
+    expect(operatorFlagTable).toHaveLength(Object.keys(defaultOperatorFlags).length);
+  });
+
+  test("its commands are accepted", () => {
+    const commands = [...text.matchAll(/^causeway operator (.*)$/gm)].map((match) => (match[1] ?? "").split(" "));
+    expect(commands).toHaveLength(2);
+    for (const command of commands) expect(refusal(command)).toBeUndefined();
+  });
+});
