@@ -14,7 +14,7 @@ export async function openBoard({ clusters }) {
 
   const changed = () => {
     const nowMs = performance.now();
-    for (const waiter of [...waiting]) waiter.look(nowMs);
+    for (const waiter of waiting) waiter.look(nowMs);
   };
   const fail = (error) => {
     fault ??= error;

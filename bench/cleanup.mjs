@@ -13,7 +13,7 @@ export function toBeEnded(end) {
 
 /** Ends what is still open, the latest first. */
 export async function endAll() {
-  for (const end of [...open].reverse()) {
+  for (const end of [...open].toReversed()) {
     open.delete(end);
     try {
       await end();

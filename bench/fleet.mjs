@@ -109,10 +109,13 @@ export async function installCrd(server, crd) {
   const { group, names, versions } = crd.spec;
   for (const began = performance.now(); ; await sleep(50)) {
     const { body } = await server.admin.request("GET", `${path}/${crd.metadata.name}`);
-    const isEstablished = body.status?.conditions?.some(({ type, status }) => type === "Established" && status === "True");
+    const isEstablished = body.status?.conditions?.some(
+      ({ type, status }) => type === "Established" && status === "True",
+    );
     const listed = await server.admin.request("GET", `/apis/${group}/${versions[0].name}/${names.plural}?limit=1`);
     if (isEstablished && listed.status === 200) return;
-    if (performance.now() - began > servedMsMax) throw new Error(`${crd.metadata.name} is not served by ${server.name}`);
+    if (performance.now() - began > servedMsMax)
+      throw new Error(`${crd.metadata.name} is not served by ${server.name}`);
   }
 }
 
@@ -172,7 +175,10 @@ async function fillCluster({ server, number, nodes }, isRemote) {
 
 async function annotate(server, node, annotations) {
   const path = `/api/v1/nodes/${node.name}`;
-  await must(server, server.admin.request("PATCH", path, { metadata: { annotations } }, "application/merge-patch+json"));
+  await must(
+    server,
+    server.admin.request("PATCH", path, { metadata: { annotations } }, "application/merge-patch+json"),
+  );
 }
 
 async function grantLocal(server, secrets) {

@@ -6,7 +6,9 @@ const everyMs = 30_000;
 
 /** Patches `last-seen` of every node every 30 seconds, spread evenly, except on clusters that hang. */
 export function startHeartbeats({ clusters, annotate }) {
-  const order = clusters[0].nodes.flatMap((_, node) => clusters.map((cluster) => ({ cluster, node: cluster.nodes[node] })));
+  const order = clusters[0].nodes.flatMap((_, node) =>
+    clusters.map((cluster) => ({ cluster, node: cluster.nodes[node] })),
+  );
   const hanging = new Set();
   const count = { sent: 0, failed: 0 };
   let next = 0;

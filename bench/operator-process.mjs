@@ -18,8 +18,13 @@ export const causeway = {
   asAdmin: false,
   command: (kubeconfig) => [
     process.execPath,
-    ...[bin, "operator", "--kubeconfig", kubeconfig, "--leader-elect", "--log-level", "info"],
-    ...["--health-probe-bind-address", "127.0.0.1:0", "--metrics-bind-address", "127.0.0.1:0"],
+    bin,
+    "operator",
+    `--kubeconfig=${kubeconfig}`,
+    "--leader-elect",
+    "--log-level=info",
+    "--health-probe-bind-address=127.0.0.1:0",
+    "--metrics-bind-address=127.0.0.1:0",
   ],
 };
 
@@ -54,8 +59,10 @@ export function startOperator({ name, command }, { folder, kubeconfig }, onExit)
     if (!isStopping) onExit(new Error(`${name} ended with ${how}:\n${logTail(logPath)}`));
   });
   const signal = (kind) => {
+    const { pid } = child;
+    if (pid === undefined) return; // it could not be started
     try {
-      process.kill(-child.pid, kind);
+      process.kill(-pid, kind);
     } catch (error) {
       if (error.code !== "ESRCH") throw error;
     }

@@ -7,6 +7,15 @@ export type Resource = {
   readonly namespaced: boolean;
 };
 
+/** Namespaces: the UID of one of them, kube-system, tells a cluster from every other. */
+export const namespaces: Resource = {
+  group: "",
+  version: "v1",
+  plural: "namespaces",
+  kind: "Namespace",
+  namespaced: false,
+};
+
 /** The `apiVersion` of a resource's objects. */
 export const apiVersionOf = ({ group, version }: Resource): string => (group === "" ? version : `${group}/${version}`);
 

@@ -3,7 +3,7 @@
 import { fieldsOf, listOf, textOf } from "../core/json.ts";
 import type { Plan } from "../core/plan.ts";
 import type { Member, Provider, ProviderWorld } from "../core/provider.ts";
-import type { Resource } from "../core/resource.ts";
+import { namespaces } from "../core/resource.ts";
 import type { Result } from "../core/result.ts";
 import type { ClusterId, Observed } from "../core/world.ts";
 import type { KubeApi } from "../kube/api.ts";
@@ -56,7 +56,6 @@ export type FleetOptions<Intent, Fact, Facts, P extends Plan> = {
   readonly onChange: (origin: ChangeOrigin) => void;
 };
 
-const namespaces: Resource = { group: "", version: "v1", plural: "namespaces", kind: "Namespace", namespaced: false };
 const identityRetryMs = 2_000;
 
 /** Starts observing; it ends with `stop`. */

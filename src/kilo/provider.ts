@@ -4,7 +4,7 @@ import { clusterMeshFinalizer, kiloGroup, kiloVersion } from "../api/cluster-mes
 import { fieldsOf, textOf } from "../core/json.ts";
 import type { Cidr } from "../core/net/cidr.ts";
 import type { Member, Provider, Seen } from "../core/provider.ts";
-import type { Resource } from "../core/resource.ts";
+import { namespaces, type Resource } from "../core/resource.ts";
 import { compareText, clusterIdOf, LOCAL } from "../core/world.ts";
 import { endpointNames } from "./endpoint.ts";
 import {
@@ -38,9 +38,6 @@ export const peers: Resource = { ...clusterMeshes, plural: "peers", kind: "Peer"
 
 /** Node, as an API server serves it. */
 export const nodes: Resource = { ...core, plural: "nodes", kind: "Node", namespaced: false };
-
-/** Namespace, as an API server serves it. */
-export const namespaces: Resource = { ...core, plural: "namespaces", kind: "Namespace", namespaced: false };
 
 const serviceCidrs: Resource = {
   group: "networking.k8s.io",

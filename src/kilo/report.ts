@@ -5,7 +5,7 @@ import type { Evidence, Remainder, Report } from "../core/provider.ts";
 import type { Condition } from "../core/status.ts";
 import { clusterIdOf, compareText } from "../core/world.ts";
 import type { Departed, MeshIntent } from "./intent.ts";
-import type { KiloPlan } from "./plan.ts";
+import type { KiloPlan, MeshPlan } from "./plan.ts";
 import { type MemberStatus, meshStatus } from "./status.ts";
 
 const findingsMax = 20;
@@ -13,7 +13,7 @@ const subjectsMax = 10;
 
 /** What the status of a mesh should say. */
 export function meshReport(plan: KiloPlan, mesh: MeshIntent, evidence: Evidence): Report {
-  const own = plan.meshes.find((each) => each.mesh.id === mesh.id);
+  const own = meshPlans(plan).get(mesh.id);
   if (own === undefined) return { status: {}, conditions: [], findings: [] };
   const { conditions, clusters } = meshStatus({ ...evidence, plan: own });
   const leaving = mesh.departed.flatMap((departed) => leavingStatus(departed, evidence.remainders));
@@ -32,6 +32,17 @@ export function meshReport(plan: KiloPlan, mesh: MeshIntent, evidence: Evidence)
     conditions: conditions.map((condition) => explain(condition, mesh, evidence.remainders)),
     findings,
   };
+}
+
+const indexes = new WeakMap<KiloPlan, ReadonlyMap<string, MeshPlan>>();
+
+/** The meshes of a plan by id; every mesh of it asks. */
+function meshPlans(plan: KiloPlan): ReadonlyMap<string, MeshPlan> {
+  const known = indexes.get(plan);
+  if (known !== undefined) return known;
+  const index = new Map(plan.meshes.map((each) => [each.mesh.id, each]));
+  indexes.set(plan, index);
+  return index;
 }
 
 type ClusterStatus = Omit<MemberStatus, "message"> & {
@@ -73,9 +84,8 @@ function remainderText({ observed, objects }: Remainder): string {
 function explain(condition: Condition, mesh: MeshIntent, remainders: readonly Remainder[]): Condition {
   if (!mesh.terminating || condition.type !== "Ready") return condition;
   const left = remainders.filter((rest) => !isClean(rest));
-  if (left.length === 0) return { ...condition, message: "the mesh is being deleted; nothing of it is left" };
   const where = left.map((rest) => `${rest.member.name}: ${remainderText(rest)}`);
-  return { ...condition, message: `the mesh is being deleted; ${listSome(where)}` };
+  return { ...condition, message: `${condition.message}; ${listSome(where) || "nothing of it is left"}` };
 }
 
 /** Findings of one code and cluster as one line, the gravest first, with the first few objects they are about. */

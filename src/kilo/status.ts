@@ -88,10 +88,12 @@ function readyCondition({ plan, pending, kept, reports }: StatusInput, own: read
     }
     case "active":
   }
-  const inState = (state: string): string[] =>
-    plan.members.filter((member) => member.observed.state === state).map((member) => member.entry.name);
+  const inState = (state: "absent" | "stale"): string[] =>
+    plan.members.flatMap(({ entry, observed }) =>
+      observed.state === state ? [`${entry.name} (${observed.because.detail})`] : [],
+    );
   const absent = inState("absent");
-  if (absent.length > 0) return no("ClusterAbsent", `not reached: ${listSome(absent)}`);
+  if (absent.length > 0) return no("ClusterAbsent", `not reached: ${listSome(absent, 3)}`);
   const failed = reports.flatMap((report) => report.failed);
   if (failed.length > 0)
     return no(
@@ -110,7 +112,7 @@ function readyCondition({ plan, pending, kept, reports }: StatusInput, own: read
   if (pending.length > 0)
     return no("Pending", `${pending.length === 1 ? "1 write is" : `${pending.length} writes are`} to be done`);
   const stale = inState("stale");
-  if (stale.length > 0) return unknown("ClusterStale", `known only from before: ${listSome(stale)}`);
+  if (stale.length > 0) return unknown("ClusterStale", `known only from before: ${listSome(stale, 3)}`);
   const message = `all clusters reconciled successfully${keptText(kept)}`;
   return { type, status: "True", reason: "Reconciled", message };
 }

@@ -49,6 +49,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#settled) throw new Error("given up before it was sent");
     this.#controller = controller;
     this.#progress = "sent";
+    this.#lastByteMs = this.#clock.monotonicMs();
   }
 
   onResponseStarted(): void {
@@ -106,10 +107,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** Looks again when the silence could have become too long, not after every byte. */
+  /** Looks again when the silence could have become too long, not after every byte. Waiting for a connection is none. */
   #watch(idleMs: number, waitMs: number): void {
     this.#cancelWatchdog = this.#clock.after(waitMs, () => {
-      const quietMs = this.#clock.monotonicMs() - this.#lastByteMs;
+      const quietMs = this.#progress === "queued" ? 0 : this.#clock.monotonicMs() - this.#lastByteMs;
       if (quietMs >= idleMs) this.#give("unreachable", `no bytes for ${seconds(idleMs)}`);
       else this.#watch(idleMs, idleMs - quietMs);
     });

@@ -146,7 +146,8 @@ function openLine(access: ClusterAccess, runtime: Runtime, settings: Settings): 
     json: (answer) => {
       const text = good(answer);
       if (!text.ok) return text;
-      const value = jsonOf(text.value);
+      const html = answer.kind === "response" && answer.headers["content-type"]?.includes("html") === true;
+      const value = html ? undefined : jsonOf(text.value);
       return value === undefined
         ? err({ kind: "garbled", detail: `not JSON: ${quoted(text.value, tidy)}` })
         : ok(value);
@@ -202,7 +203,8 @@ function writes(
   { call, json }: Line,
   { fieldManager }: Settings,
 ): Pick<KubeApi, "apply" | "create" | "patch" | "remove" | "replace"> {
-  // A field that a server does not know must not make a write fail: the two sides need not be of one version.
+  // A field that a server does not know must not make a write fail: the two sides need not be of one version. Only an
+  // apply fails all the same, and is `invalid` then.
   const query = { fieldManager, fieldValidation: "Ignore" };
   return {
     create: (resource, body, signal) => {

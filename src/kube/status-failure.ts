@@ -21,6 +21,9 @@ const pauseMaxMs = 60_000;
 /** The pause after a 429 that does not name one. */
 const pauseDefaultMs = 1_000;
 
+/** An apply with a field that the server's schema lacks: 500 on a real 1.36, whatever `fieldValidation` says. */
+const unknownField = /^failed to create typed patch object .*field not declared in schema/;
+
 /** A `Tidy` that takes credentials out with `conceal`. */
 export function tidyWith(conceal: (text: string) => string): Tidy {
   return (text, charsMax = detailCharsMax) => {
@@ -65,6 +68,8 @@ export function failureOfStatus(status: Status, tidy: Tidy, pauseMs?: number): K
       return { kind: reason === "AlreadyExists" ? "exists" : "conflict", detail };
     case 410:
       return { kind: "gone", detail };
+    case 500:
+      return { kind: unknownField.test(message) ? "invalid" : "unreachable", detail };
     case 429:
       return { kind: "throttled", detail, retryAfterMs: pauseMs ?? pauseDefaultMs };
     default:

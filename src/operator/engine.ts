@@ -6,10 +6,11 @@
 //   report/<intent>      writes finalizer, status and events of one intent
 
 import { canonicalText } from "../core/json.ts";
+import type { Diagnostic } from "../core/diagnostic.ts";
 import { diff, type TargetDiff } from "../core/diff.ts";
 import { appendTo } from "../core/list.ts";
 import type { Item, Operation, Plan } from "../core/plan.ts";
-import type { Provider, ProviderWorld, Remainder, Report } from "../core/provider.ts";
+import type { Member, Provider, ProviderWorld, Remainder, Report } from "../core/provider.ts";
 import type { ApplyReport } from "../core/status.ts";
 import { type ClusterId, type ClusterView, graceKey, lastSeen } from "../core/world.ts";
 import type { Fleet, IntentRecord } from "../fleet/fleet.ts";
@@ -71,6 +72,7 @@ type PlanState<Intent, Facts, P> = {
   readonly diffs: Map<ClusterId, TargetDiff>;
   readonly pending: ReadonlyMap<string, readonly Operation[]>;
   readonly kept: ReadonlyMap<string, readonly Item[]>;
+  readonly findings: ReadonlyMap<string, readonly Diagnostic[]>;
   /** Objects of ours per target and intent. */
   readonly holdings: ReadonlyMap<ClusterId, ReadonlyMap<string, number>>;
 };
@@ -95,13 +97,13 @@ export function createEngine<Intent, Fact, Facts, P extends Plan>(
 
 class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
   readonly #options: EngineOptions<Intent, Fact, Facts, P>;
-  readonly #startedMs: number;
   #term: AbortSignal | undefined;
   #state: PlanState<Intent, Facts, P> | undefined;
   #heldSinceMs: ReadonlyMap<string, number> = new Map();
   readonly #failures = new Map<ClusterId, FailedPass>();
   /** What was written last, so that a field the API server drops is not written again and again. */
   readonly #written = new Map<string, { readonly text: string; readonly resourceVersion: string | undefined }>();
+  readonly #settlingSinceMs = new Map<string, number>();
   #gatherMs: number = gather.minMs;
   #changedMs: number | undefined;
   #unresolvedSinceMs: number | undefined;
@@ -110,7 +112,6 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
 
   constructor(options: EngineOptions<Intent, Fact, Facts, P>) {
     this.#options = options;
-    this.#startedMs = options.runtime.clock.monotonicMs();
   }
 
   changed = (origin: ChangeOrigin): void => {
@@ -198,7 +199,12 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     }
     const { fleet, metrics } = this.#options;
     const records = fleet.intents();
-    for (const id of this.#meshes) if (!records.has(id)) metrics.forgetMesh(id);
+    for (const id of this.#meshes) {
+      if (records.has(id)) continue;
+      metrics.forgetMesh(id);
+      this.#written.delete(id);
+      this.#settlingSinceMs.delete(id);
+    }
     this.#meshes = new Set(records.keys());
     for (const [id, record] of records) {
       const input = this.#reportInput(id, record, state);
@@ -226,15 +232,14 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     if (!record.intent.ok) return undefined;
     const intent = record.intent.value;
     const members = provider.intents.members(intent);
-    const young = runtime.clock.monotonicMs() - this.#startedMs < settleMaxMs;
-    if (young && members.some((member) => fleet.directory.isSettling(member.id))) return undefined;
+    if (this.#isSettling(id, members)) return undefined;
     const remainders = members.map((member): Remainder => {
       const view = state.viewOf.get(member.id);
       const observed = view?.observed ?? { state: "absent", because: { kind: "missing", detail: "not observed" } };
       return { member, observed, objects: (view && state.holdings.get(view.id)?.get(id)) ?? 0 };
     });
     const report = provider.report(state.plan, intent, {
-      diagnostics: state.plan.diagnostics,
+      diagnostics: state.findings.get(id) ?? [],
       pending: state.pending.get(id) ?? [],
       kept: state.kept.get(id) ?? [],
       reports: this.#applyReports(id),
@@ -243,6 +248,19 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     const nowMs = runtime.clock.nowMs();
     const input = { record, report, remainders, finalizer: provider.intents.finalizer, nowMs, waitMs: finalizerWaitMs };
     return { ...input, step: stepFor(input).do };
+  }
+
+  /** Whether first answers are still to come; who lets us wait for too long is reported as absent meanwhile. */
+  #isSettling(id: string, members: readonly Member[]): boolean {
+    const { fleet, runtime } = this.#options;
+    if (!members.some((member) => fleet.directory.isSettling(member.id))) {
+      this.#settlingSinceMs.delete(id);
+      return false;
+    }
+    const nowMs = runtime.clock.monotonicMs();
+    const sinceMs = this.#settlingSinceMs.get(id) ?? nowMs;
+    this.#settlingSinceMs.set(id, sinceMs);
+    return nowMs - sinceMs < settleMaxMs;
   }
 
   #applyReports(intent: string): readonly ApplyReport[] {
@@ -322,7 +340,10 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
       });
     }
     if (failure !== undefined) {
-      runtime.log.warn("status not written", { intent: id, failure: failure.kind, detail: failure.detail });
+      const fields = { intent: id, failure: failure.kind, detail: failure.detail };
+      // Somebody was faster: the newer object is on its way.
+      if (failure.kind === "conflict") runtime.log.debug("status not written", fields);
+      else runtime.log.warn("status not written", fields);
       return { again: "backoff" };
     }
     if (outcome.wrote && finalizer.do !== "add") {
@@ -397,8 +418,10 @@ function stateOf<Intent, Facts, P extends Plan>(
     }
     holdings.set(target.target, counts);
   }
+  const findings = new Map<string, Diagnostic[]>();
+  for (const diagnostic of plan.diagnostics) appendTo(findings, diagnostic.mesh ?? "", diagnostic);
   const viewOf = new Map(world.clusters.flatMap((view) => view.accesses.map((access) => [access, view] as const)));
-  return { revision, changedMs, world, plan, viewOf, diffs, pending, kept, holdings };
+  return { revision, changedMs, world, plan, viewOf, diffs, pending, kept, findings, holdings };
 }
 
 /** When each grace period that is running began: the next plan has to know. */

@@ -202,6 +202,14 @@ describe("what a server answers", () => {
     [422, status("Invalid", "spec.x:\n required"), { kind: "invalid", detail: "HTTP 422: spec.x: required" }],
     [429, status("TooManyRequests", "slow"), { kind: "throttled", detail: "HTTP 429: slow", retryAfterMs: 1_000 }],
     [500, status("InternalError", "etcd"), { kind: "unreachable", detail: "HTTP 500: etcd" }],
+    [
+      500,
+      status("", "failed to create typed patch object (n/a; /v1, Kind=X): .y: field not declared in schema"),
+      {
+        kind: "invalid",
+        detail: "HTTP 500: failed to create typed patch object (n/a; /v1, Kind=X): .y: field not declared in schema",
+      },
+    ],
     [502, status("", "bad gateway"), { kind: "unreachable", detail: "HTTP 502: bad gateway" }],
     [503, status("ServiceUnavailable", "later"), { kind: "unreachable", detail: "HTTP 503: later" }],
     [504, status("Timeout", "timed out"), { kind: "unreachable", detail: "HTTP 504: timed out" }],
@@ -259,6 +267,11 @@ describe("what a server answers", () => {
     expect(answer).toMatchObject({ ok: false, error: { kind: "garbled" } });
     expect(!answer.ok && answer.error.detail).toMatch(/^not JSON: <!doctype html> <html> <title>Sign in<\/title>x+…$/);
     expect(!answer.ok && answer.error.detail.length).toBe(90);
+  });
+
+  test("what calls itself HTML is not taken for JSON, even if it could be", async () => {
+    const { api } = await pair((_seen, response) => response.writeHead(200, { "content-type": "text/html" }).end("{}"));
+    expect(await getPeer(api)).toEqual({ ok: false, error: { kind: "garbled", detail: "not JSON: {}" } });
   });
 
   test("half a JSON is garbled", async () => {
@@ -387,6 +400,38 @@ describe("what connections do", () => {
     expect(server.seen).toHaveLength(1);
   });
 
+  test("a chunked body that breaks off is a failure too, on a connection that was to be closed anyway", async () => {
+    const { api } = await pair((_seen, _response, socket) => {
+      socket.end("HTTP/1.1 200 OK\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{}");
+    });
+    expect(await getPeer(api)).toEqual({
+      ok: false,
+      error: { kind: "unreachable", detail: "connection closed by the server within its answer" },
+    });
+  });
+
+  test("an answer that is not HTTP is garbled", async () => {
+    const { api } = await pair((_seen, _response, socket) => socket.end("220 mail.example ESMTP\r\n"));
+    expect(await getPeer(api)).toMatchObject({ ok: false, error: { kind: "garbled" } });
+  });
+
+  test("waiting for a connection is not silence", async () => {
+    const held: (() => void)[] = [];
+    const page = { metadata: { resourceVersion: "1" }, items: [] };
+    const { api } = await pair((_seen, response) => void held.push(() => sendJson(response, 200, page)), {
+      listIdleMs: 250,
+    });
+    const running = Array.from({ length: 8 }, () => getPeer(api));
+    await expect.poll(() => held.length).toBe(8);
+    const listed = api.list(peers, {}, () => undefined, never);
+    await realRuntime.clock.sleep(400);
+    for (const release of held.splice(0)) release();
+    await expect.poll(() => held.length).toBe(1);
+    held[0]?.();
+    expect((await listed).ok).toBe(true);
+    expect((await Promise.all(running)).every(({ ok }) => ok)).toBe(true);
+  });
+
   test("a read whose connection closes without an answer is repeated, a create is not", async () => {
     const { server, api } = await pair((_seen, response, socket) => {
       if (server.seen.length === 1) socket.destroy();
@@ -410,7 +455,7 @@ describe("what connections do", () => {
     expect(dead.server.seen).toHaveLength(9);
   });
 
-  test("something that is not HTTP is garbled or a TLS fault, with words", async () => {
+  test("a port that speaks something else than TLS is named as such", async () => {
     const address = await listen((socket) => socket.end("SSH-2.0-OpenSSH_9.6\r\n"));
     const answer = await getPeer(client(accessTo(`https://${address}`)));
     expect(!answer.ok && answer.error.detail).toBe(
