@@ -26,7 +26,12 @@ export function asWorldFailure(failure: KubeFailure): Failure {
       return { kind, detail };
     case "notFound":
       return { kind: "missing", detail };
-    default:
+    case "exists":
+    case "conflict":
+    case "gone":
+    case "throttled":
+    case "invalid":
+    case "garbled":
       return { kind: "unreachable", detail };
   }
 }

@@ -6,19 +6,17 @@
 //   report/<intent>      writes finalizer, status and events of one intent
 
 import { canonicalText } from "../core/json.ts";
-import type { Diagnostic } from "../core/diagnostic.ts";
-import { diff, type TargetDiff } from "../core/diff.ts";
-import { appendTo } from "../core/list.ts";
-import type { Item, Operation, Plan } from "../core/plan.ts";
-import type { Member, Provider, ProviderWorld, Remainder, Report } from "../core/provider.ts";
+import type { Operation, Plan } from "../core/plan.ts";
+import type { Member, Provider, Remainder, Report } from "../core/provider.ts";
 import type { ApplyReport } from "../core/status.ts";
-import { type ClusterId, type ClusterView, graceKey, lastSeen } from "../core/world.ts";
+import { type ClusterId, lastSeen } from "../core/world.ts";
 import type { Fleet, IntentRecord } from "../fleet/fleet.ts";
 import type { ChangeOrigin } from "../fleet/session.ts";
 import { asWorldFailure, type KubeFailure } from "../kube/failure.ts";
 import type { Runtime } from "../kube/runtime.ts";
 import { applyOperations, type FailedOperation } from "./apply.ts";
 import type { Metrics } from "./metrics.ts";
+import { type PlanState, runningGraces, stateOf } from "./plan-state.ts";
 import { needsWriting, type ReportInput, stepFor, writeReport } from "./report.ts";
 import type { Outcome, Scheduler, SchedulerOptions } from "./scheduler.ts";
 
@@ -62,20 +60,6 @@ const leaveMaxMs = 600_000;
 
 /** What went wrong in the last pass over a target, and what had to be done then. */
 type FailedPass = { readonly failed: readonly FailedOperation[]; readonly todo: string };
-
-type PlanState<Intent, Facts, P> = {
-  readonly revision: number;
-  readonly changedMs: number | undefined;
-  readonly world: ProviderWorld<Intent, Facts>;
-  readonly plan: P;
-  readonly viewOf: ReadonlyMap<ClusterId, ClusterView<Facts>>;
-  readonly diffs: Map<ClusterId, TargetDiff>;
-  readonly pending: ReadonlyMap<string, readonly Operation[]>;
-  readonly kept: ReadonlyMap<string, readonly Item[]>;
-  readonly findings: ReadonlyMap<string, readonly Diagnostic[]>;
-  /** Objects of ours per target and intent. */
-  readonly holdings: ReadonlyMap<ClusterId, ReadonlyMap<string, number>>;
-};
 
 const reportsMax = 8;
 
@@ -228,7 +212,7 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
 
   /** What should be said of an intent; nothing while the first answers of its clusters are still awaited. */
   #reportInput(id: string, record: IntentRecord<Intent>, state: PlanState<Intent, Facts, P>) {
-    const { provider, fleet, runtime, finalizerWaitMs } = this.#options;
+    const { provider, runtime, finalizerWaitMs } = this.#options;
     if (!record.intent.ok) return undefined;
     const intent = record.intent.value;
     const members = provider.intents.members(intent);
@@ -393,48 +377,6 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     metrics.clusters(count);
     metrics.diagnostics(state.plan.diagnostics);
   }
-}
-
-function stateOf<Intent, Facts, P extends Plan>(
-  world: ProviderWorld<Intent, Facts>,
-  plan: P,
-  revision: number,
-  changedMs: number | undefined,
-): PlanState<Intent, Facts, P> {
-  const diffs = new Map<ClusterId, TargetDiff>();
-  const pending = new Map<string, Operation[]>();
-  const kept = new Map<string, Item[]>();
-  const holdings = new Map<ClusterId, Map<string, number>>();
-  for (const target of plan.targets) {
-    const found = diff(target);
-    diffs.set(target.target, found);
-    for (const operation of found.operations) {
-      for (const intent of operation.intents) appendTo(pending, intent, operation);
-    }
-    for (const item of found.kept) appendTo(kept, item.intent ?? "", item);
-    const counts = new Map<string, number>();
-    for (const { standing, intent } of target.items) {
-      if (standing.owner === "us") counts.set(intent ?? "", (counts.get(intent ?? "") ?? 0) + 1);
-    }
-    holdings.set(target.target, counts);
-  }
-  const findings = new Map<string, Diagnostic[]>();
-  for (const diagnostic of plan.diagnostics) appendTo(findings, diagnostic.mesh ?? "", diagnostic);
-  const viewOf = new Map(world.clusters.flatMap((view) => view.accesses.map((access) => [access, view] as const)));
-  return { revision, changedMs, world, plan, viewOf, diffs, pending, kept, findings, holdings };
-}
-
-/** When each grace period that is running began: the next plan has to know. */
-function runningGraces(plan: Plan): ReadonlyMap<string, number> {
-  const held = new Map<string, number>();
-  for (const { target, items } of plan.targets) {
-    for (const { name, standing } of items) {
-      if (standing.owner !== "us" || standing.ifUnwanted.do !== "hold") continue;
-      const { graceSinceMs } = standing.ifUnwanted;
-      if (graceSinceMs !== undefined) held.set(graceKey(target, name), graceSinceMs);
-    }
-  }
-  return held;
 }
 
 const textOfWork = (operations: readonly Operation[]): string =>

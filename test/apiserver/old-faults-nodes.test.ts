@@ -103,6 +103,7 @@ describe("addresses and ranges", () => {
       const own = (await peersOn(server)).get("m--edge--n5")?.spec.allowedIPs;
       expect(own).toEqual(["10.2.5.0/24", "10.4.2.5/32", "172.16.2.5/32"]);
     }
+    await must(lab.servers.edge, "DELETE", "/api/v1/nodes/n5");
   });
 
   test("B19: both pod ranges of a dual-stack node are carried by its own Peer", async () => {
@@ -230,7 +231,7 @@ describe("changes of nodes", () => {
     expect(await eventOn(hub, "NodePodCIDROutOfRange")).toMatchObject({
       type: "Warning",
       action: "SkipNodePeering",
-      note: 'node "n27" PodCIDR "10.9.27.0/24" is not a subset of any cluster AllowedNetworks [10.2.0.0/16 fd00:2::/48]',
+      note: expect.stringContaining('node "n27" PodCIDR "10.9.27.0/24" is not a subset of any cluster'),
       reportingController: "clustermesh-controller",
       regarding: { kind: "ClusterMesh", name: "m", namespace: meshNamespace },
     });

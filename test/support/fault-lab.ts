@@ -250,3 +250,36 @@ export async function removeCrd(server: Server, name: string): Promise<void> {
   if (status === 404) return;
   await eventually(`${name} to be gone`, async () => (await server.admin.request("GET", path)).status === 404);
 }
+
+/** A kubeconfig for an account of its own that may do what the operator may; deleting the account revokes it. */
+export async function accountKubeconfig(server: Server, account: string): Promise<string> {
+  const token = await server.serviceAccountToken("default", account);
+  await must(server, "POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
+    metadata: { name: `remote-${account}` },
+    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "causeway-remote" },
+    subjects: [{ kind: "ServiceAccount", namespace: "default", name: account }],
+  });
+  return server.kubeconfig(token);
+}
+
+/** Deletes an account, and with it its tokens; answers when they are refused. */
+export async function revokeAccount(server: Server, account: string, kubeconfig: string): Promise<void> {
+  const { users } = JSON.parse(kubeconfig) as { users: readonly [{ user: { token: string } }] };
+  await must(server, "DELETE", `/api/v1/namespaces/default/serviceaccounts/${account}`);
+  const client = server.client(users[0].user.token);
+  await eventually("the token to be refused", async () => (await client.request("GET", "/api")).status === 401);
+  await client.close();
+}
+
+/** Gives the operator's role on a server other verbs for Peers. */
+export async function allowPeers(server: Server, verbs: readonly string[]): Promise<void> {
+  const path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/causeway-remote";
+  const role = await must<{ rules: readonly { resources: readonly string[] }[] }>(server, "GET", path);
+  const rules = role.rules.map((rule) => (rule.resources.includes("peers") ? { ...rule, verbs } : rule));
+  await must(server, "PUT", path, { ...role, rules });
+}
+
+/** Takes the operator's role on a server away. */
+export async function revokeRemote(server: Server): Promise<void> {
+  await must(server, "DELETE", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/causeway-remote");
+}

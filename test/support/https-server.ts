@@ -34,27 +34,36 @@ export type TestServer = {
 /** The token that tests use; it must never be seen in a message. */
 export const testToken = "sentinel.token.3f9c2a";
 
-/** What a server shows, whom its client trusts, and where it listens. */
-export type ServerOptions = { readonly certificate?: Certificate; readonly ca?: Certificate; readonly port?: number };
+/** What a server shows, whom its client trusts, where it listens, and who must have signed its clients. */
+export type ServerOptions = {
+  readonly certificate?: Certificate;
+  readonly ca?: Certificate;
+  readonly port?: number;
+  readonly clientCa?: Certificate;
+};
 
 /** Starts a server on the loopback interface. */
 export async function startServer(
   respond: Respond,
-  { certificate = makeCertificate(), ca = certificate, port = 0 }: ServerOptions = {},
+  { certificate = makeCertificate(), ca = certificate, port = 0, clientCa }: ServerOptions = {},
 ): Promise<TestServer> {
   const seen: Seen[] = [];
   const open = new Set<Socket>();
+  const mutual = clientCa === undefined ? {} : { ca: clientCa.certPem, requestCert: true, rejectUnauthorized: true };
   let sockets = 0;
-  const server: Server = createServer({ cert: certificate.certPem, key: certificate.keyPem }, (request, response) => {
-    const chunks: Buffer[] = [];
-    request.on("data", (chunk: Buffer) => chunks.push(chunk));
-    request.on("end", () => {
-      const { method = "", url = "", headers } = request;
-      const one = { method, url, headers, body: Buffer.concat(chunks).toString() };
-      seen.push(one);
-      respond(one, response, request.socket);
-    });
-  });
+  const server: Server = createServer(
+    { cert: certificate.certPem, key: certificate.keyPem, ...mutual },
+    (request, response) => {
+      const chunks: Buffer[] = [];
+      request.on("data", (chunk: Buffer) => chunks.push(chunk));
+      request.on("end", () => {
+        const { method = "", url = "", headers } = request;
+        const one = { method, url, headers, body: Buffer.concat(chunks).toString() };
+        seen.push(one);
+        respond(one, response, request.socket);
+      });
+    },
+  );
   server.on("connection", (socket: Socket) => {
     sockets += 1;
     open.add(socket);

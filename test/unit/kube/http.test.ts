@@ -1,8 +1,10 @@
 import { createServer as createTcpServer, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
+import { Redacted } from "../../../src/core/redacted.ts";
 import type { Resource } from "../../../src/core/resource.ts";
 import type { ClusterAccess } from "../../../src/kube/access.ts";
 import type { KubeApi, WatchEvent } from "../../../src/kube/api.ts";
+import { lossOf } from "../../../src/kube/connection-failure.ts";
 import { type HttpOptions, httpApi } from "../../../src/kube/http.ts";
 import type { Interceptor } from "../../../src/kube/interceptor.ts";
 import { makeCertificate } from "../../support/certificate.ts";
@@ -176,7 +178,7 @@ describe("requests", () => {
     expect(server.seen[1]?.headers.authorization).toBe(`Bearer ${testToken}`);
   });
 
-  test("a client certificate is shown, and the name in the certificate may be another than the host", async () => {
+  test("the name in the certificate may be another than the host, if the kubeconfig says so", async () => {
     const certificate = makeCertificate({ names: ["api.internal"] });
     const server = await startServer((_seen, response) => sendJson(response, 200, {}), { certificate });
     opened.push(server);
@@ -534,6 +536,37 @@ describe("certificates", () => {
     const server = await startServer((_seen, response) => sendJson(response, 200, {}), { certificate, ca });
     opened.push(server);
     expect((await getPeer(client(server.access))).ok).toBe(true);
+  });
+
+  test("ours is shown to a server that asks for one, which refuses us without it", async () => {
+    const clientCa = makeCertificate({ isCa: true, subject: "clients", names: [] });
+    const { certPem, keyPem } = makeCertificate({ issuer: clientCa, subject: "us" });
+    const server = await startServer((_seen, response) => sendJson(response, 200, {}), { clientCa });
+    opened.push(server);
+    const { token: _none, ...access } = server.access;
+    const certified = client({ ...access, clientCertificate: { certPem, keyPem: new Redacted(keyPem) } });
+    expect((await getPeer(certified)).ok).toBe(true);
+    expect(await getPeer(client(access))).toMatchObject({ ok: false, error: { kind: "unreachable" } });
+  });
+
+  test.each([
+    ["ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED", "the server asks for a client certificate"],
+    ["ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED", "the server does not accept our client certificate: it has expired"],
+    ["ERR_SSL_TLSV1_ALERT_UNKNOWN_CA", "the server does not accept our client certificate: its CA is not known there"],
+    ["CERT_NOT_YET_VALID", "certificate is not yet valid"],
+  ])("%s is put into words, and not tried again", (code, words) => {
+    const { failure, repeat } = lossOf(Object.assign(new Error("0A000"), { code }), "queued");
+    expect(failure.detail).toContain(words);
+    expect(repeat).toBe("never");
+  });
+
+  test("of the several addresses of a name, the first one's error is shown", () => {
+    const refused = Object.assign(new Error("connect ECONNREFUSED ::1:6443"), { code: "ECONNREFUSED" });
+    expect(lossOf(new AggregateError([refused, new Error("other")]), "queued")).toEqual({
+      kind: "lost",
+      failure: { kind: "unreachable", detail: "connect ECONNREFUSED ::1:6443" },
+      repeat: "always",
+    });
   });
 
   test("an unverified server is used only if the access says so", async () => {

@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
 import { fieldsOf } from "../../../src/core/json.ts";
 import type { Resource } from "../../../src/core/resource.ts";
@@ -518,6 +519,21 @@ describe("own deletions", () => {
     expect(bench.objects).toBe("a red");
   });
 
+  test("of an object we made while a list was under way do not bring back the one before it", async () => {
+    const bench = await new Bench("a", "b").start();
+    bench.api.pageSize = 1;
+    bench.api.beforePage = () => {
+      bench.api.drop(nodes, { name: "a" });
+      const made = bench.put("a", "blue");
+      bench.informer!.absorb(made);
+      bench.api.drop(nodes, { name: "a" });
+      bench.informer!.forget("a", made.metadata.uid);
+    };
+    bench.api.failNext("watch", "hang");
+    await bench.relist();
+    expect(bench.objects).toBe("b red");
+  });
+
   test("made before a list are forgotten by it: an object that is still there is still there", async () => {
     const bench = await new Bench("a").start();
     bench.informer!.forget("a", "uid-1"); // it has a finalizer, say
@@ -566,6 +582,18 @@ describe("a restored server", () => {
     expect(bench.messages("warn")).toContain("resourceVersion went backwards");
   });
 
+  test("is believed even about what we deleted while it was listed", async () => {
+    const bench = await new Bench("a", "b").start();
+    const backup = bench.api.backup();
+    bench.put("a", "blue");
+    bench.api.pageSize = 1;
+    bench.api.beforePage = () => bench.informer!.forget("b", "uid-2");
+    bench.api.failAlways("watch", fail("gone"));
+    bench.api.restore(backup);
+    await bench.clock.advance(100);
+    expect(bench.objects).toBe("a red, b red");
+  });
+
   test("goes on from there: what comes next is new", async () => {
     const bench = await new Bench("a").start();
     const backup = bench.api.backup();
@@ -579,6 +607,8 @@ describe("a restored server", () => {
     bench.api.catchUp();
     bench.put("a", "green");
     expect(bench.objects).toBe("a green");
+    await bench.relist();
+    expect(bench.api.calls.filter((call) => call === "list nodes")).toHaveLength(3);
     expect(bench.messages("warn").filter((message) => message === "resourceVersion went backwards")).toHaveLength(1);
   });
 });
@@ -749,6 +779,17 @@ describe("the end", () => {
     bench.put("b");
     await bench.clock.advance(60_000);
     expect(bench.objects).toBe("a red");
+    const late = { ...node("c"), metadata: { name: "c", uid: "c", resourceVersion: "999" } };
+    expect(await bench.announces(() => bench.informer?.absorb(late))).toBe(0);
+  });
+
+  test("is awaited by one listener, however many calls there were", async () => {
+    const bench = await new Bench("a").start();
+    for (let round = 0; round < 20; round += 1) {
+      bench.api.endWatches(round % 2 === 0 ? undefined : fail("unreachable"));
+      await bench.clock.advance(5_000);
+    }
+    expect(getEventListeners(bench.stop.signal, "abort")).toHaveLength(1);
   });
 
   test("before the beginning: nothing is asked for", async () => {

@@ -246,7 +246,7 @@ describe("parseKubeconfig", () => {
     expect(!parsed.ok && parsed.error.detail).toBe(`there is no context "a [31m${"b".repeat(73)}"`);
   });
 
-  test("hostile text is refused or read within a moment", () => {
+  test("hostile text costs no more than a moment of CPU", { timeout: 120_000 }, () => {
     const lines = (make: (index: number) => string, count: number): string =>
       Array.from({ length: count }, (_, index) => make(index)).join("\n");
     for (const text of [
@@ -256,9 +256,9 @@ describe("parseKubeconfig", () => {
       "{a: ".repeat(60_000),
       "]\n".repeat(120_000),
     ]) {
-      const startedMs = performance.now();
+      const before = process.cpuUsage();
       expect(parseKubeconfig(text).ok).toBe(false);
-      expect(performance.now() - startedMs).toBeLessThan(6_000);
+      expect(process.cpuUsage(before).user / 1_000).toBeLessThan(4_000); // CPU, as the machine may be busy otherwise
     }
   });
 });

@@ -328,6 +328,33 @@ describe("leading", () => {
     expect(b.terms).toBe(0);
   });
 
+  test("counts from when a renewal was sent, however late its answer", async () => {
+    const race = new Race();
+    const a = await race.enter("a");
+    const replace = race.api.replace.bind(race.api);
+    race.api.replace = async (...asked) => {
+      race.api.replace = async () => ({ ok: false, error: fail("unreachable") });
+      const answer = await replace(...asked);
+      await race.clock.sleep(4_000);
+      return answer;
+    };
+    await race.clock.advance(11_999);
+    expect(a.terms).toBe(1);
+    await race.clock.advance(1);
+    expect(a.terms).toBe(0);
+  });
+
+  test("ends when a bug of ours ends the renewing", async () => {
+    const race = new Race();
+    const random = (): number => {
+      throw new TypeError("a bug");
+    };
+    const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+    const a = await race.enter("a", { runtime: { clock: race.clock, random, log } });
+    expect(await a.done).toContain("a bug");
+    expect([a.termsBegun, a.terms]).toEqual([1, 0]);
+  });
+
   test("ends in time even if calls hang", async () => {
     const race = new Race();
     const a = await race.enter("a");

@@ -1,0 +1,66 @@
+// One plan with everything that is asked of it: what differs per target, what is due per intent, what is where.
+
+import type { Diagnostic } from "../core/diagnostic.ts";
+import { diff, type TargetDiff } from "../core/diff.ts";
+import { appendTo } from "../core/list.ts";
+import type { Item, Operation, Plan } from "../core/plan.ts";
+import type { ProviderWorld } from "../core/provider.ts";
+import { type ClusterId, type ClusterView, graceKey } from "../core/world.ts";
+
+/** A plan, and what it means for each target and each intent. */
+export type PlanState<Intent, Facts, P> = {
+  readonly revision: number;
+  readonly changedMs: number | undefined;
+  readonly world: ProviderWorld<Intent, Facts>;
+  readonly plan: P;
+  readonly viewOf: ReadonlyMap<ClusterId, ClusterView<Facts>>;
+  readonly diffs: Map<ClusterId, TargetDiff>;
+  readonly pending: ReadonlyMap<string, readonly Operation[]>;
+  readonly kept: ReadonlyMap<string, readonly Item[]>;
+  readonly findings: ReadonlyMap<string, readonly Diagnostic[]>;
+  /** Objects of ours per target and intent. */
+  readonly holdings: ReadonlyMap<ClusterId, ReadonlyMap<string, number>>;
+};
+
+/** Takes the differences and sorts everything by whom it concerns. */
+export function stateOf<Intent, Facts, P extends Plan>(
+  world: ProviderWorld<Intent, Facts>,
+  plan: P,
+  revision: number,
+  changedMs: number | undefined,
+): PlanState<Intent, Facts, P> {
+  const diffs = new Map<ClusterId, TargetDiff>();
+  const pending = new Map<string, Operation[]>();
+  const kept = new Map<string, Item[]>();
+  const holdings = new Map<ClusterId, Map<string, number>>();
+  for (const target of plan.targets) {
+    const found = diff(target);
+    diffs.set(target.target, found);
+    for (const operation of found.operations) {
+      for (const intent of operation.intents) appendTo(pending, intent, operation);
+    }
+    for (const item of found.kept) appendTo(kept, item.intent ?? "", item);
+    const counts = new Map<string, number>();
+    for (const { standing, intent } of target.items) {
+      if (standing.owner === "us") counts.set(intent ?? "", (counts.get(intent ?? "") ?? 0) + 1);
+    }
+    holdings.set(target.target, counts);
+  }
+  const findings = new Map<string, Diagnostic[]>();
+  for (const diagnostic of plan.diagnostics) appendTo(findings, diagnostic.mesh ?? "", diagnostic);
+  const viewOf = new Map(world.clusters.flatMap((view) => view.accesses.map((access) => [access, view] as const)));
+  return { revision, changedMs, world, plan, viewOf, diffs, pending, kept, findings, holdings };
+}
+
+/** When each grace period that is running began: the next plan has to know. */
+export function runningGraces(plan: Plan): ReadonlyMap<string, number> {
+  const held = new Map<string, number>();
+  for (const { target, items } of plan.targets) {
+    for (const { name, standing } of items) {
+      if (standing.owner !== "us" || standing.ifUnwanted.do !== "hold") continue;
+      const { graceSinceMs } = standing.ifUnwanted;
+      if (graceSinceMs !== undefined) held.set(graceKey(target, name), graceSinceMs);
+    }
+  }
+  return held;
+}
