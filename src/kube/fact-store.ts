@@ -4,6 +4,7 @@
 import { fieldsOf, textOf } from "../core/json.ts";
 import type { WatchEvent } from "./api.ts";
 import { canWatchFrom, compareVersions, isOlder, newerOf } from "./resource-version.ts";
+import { messageOf } from "./thrown.ts";
 
 /** What is kept of an object. Without a uid of its own, an object has the empty one. */
 export type Held<F> = { readonly fact: F; readonly uid: string; readonly resourceVersion: string };
@@ -287,6 +288,3 @@ export class FactStore<F> {
     }
   }
 }
-
-/** What an error says, whatever was thrown. */
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -9,11 +9,12 @@ import type { Result } from "../core/result.ts";
 import { err } from "../core/result.ts";
 import type { KubeApi, Scope, WatchEvent } from "./api.ts";
 import type { Held, StoreFault } from "./fact-store.ts";
-import { FactStore, messageOf } from "./fact-store.ts";
+import { FactStore } from "./fact-store.ts";
 import type { KubeFailure } from "./failure.ts";
 import { Freshness } from "./freshness.ts";
 import { canWatchFrom } from "./resource-version.ts";
 import type { LogFields, Runtime } from "./runtime.ts";
+import { messageOf } from "./thrown.ts";
 import type { WatchEffect, WatchInput, WatchState } from "./watch.ts";
 import { startWatch, step } from "./watch.ts";
 
@@ -262,7 +263,7 @@ class Driver<F> {
   }
 
   #announce(): void {
-    const { onChange, runtime, signal } = this.#options;
+    const { onChange, signal } = this.#options;
     if (signal.aborted) return;
     this.#report();
     try {
@@ -270,7 +271,6 @@ class Driver<F> {
     } catch (error) {
       this.#complain("a listener threw", { detail: messageOf(error) });
     }
-    runtime.log.debug("view changed", this.#about);
   }
 
   /** Says so when we become sure, or unsure, of what we know. */

@@ -3,11 +3,11 @@
 
 import { invariant } from "../core/assert.ts";
 import type { KubeApi } from "./api.ts";
-import { messageOf } from "./fact-store.ts";
 import type { KubeFailure } from "./failure.ts";
 import type { Outcome } from "./lease-record.ts";
 import { LeaseRecord } from "./lease-record.ts";
 import type { LogFields, Runtime } from "./runtime.ts";
+import { messageOf } from "./thrown.ts";
 
 /** Who wants to lead, and what leading means. */
 export type Candidacy = {

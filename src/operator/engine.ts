@@ -121,13 +121,19 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     const term = this.#term;
     if (term === undefined) return {};
     if (key === planKey) return this.#plan();
-    const both = AbortSignal.any([signal, term]);
+    // Not AbortSignal.any: on Node 20 a signal that lives long keeps something of every signal made from it.
+    const run = new AbortController();
+    const end = (): void => run.abort();
+    const signals = [signal, term];
+    for (const each of signals) each.addEventListener("abort", end, { once: true });
     try {
-      if (key.startsWith(convergePrefix)) return await this.#converge(key.slice(convergePrefix.length), both);
-      return await this.#report(key.slice(reportPrefix.length), both);
+      if (key.startsWith(convergePrefix)) return await this.#converge(key.slice(convergePrefix.length), run.signal);
+      return await this.#report(key.slice(reportPrefix.length), run.signal);
     } catch (error) {
-      if (both.aborted) return {};
+      if (run.signal.aborted) return {};
       throw error;
+    } finally {
+      for (const each of signals) each.removeEventListener("abort", end);
     }
   };
 

@@ -1,5 +1,6 @@
 // The operator put together: local API server → fleet → engine, led by one of several, until it is stopped.
 
+import { setMaxListeners } from "node:events";
 import { clusterMeshCrd } from "../api/crd.ts";
 import type { Plan } from "../core/plan.ts";
 import type { Provider } from "../core/provider.ts";
@@ -52,6 +53,7 @@ export function startOperator<Intent, Fact, Facts, P extends Plan>(
 ): Operator {
   const { provider, runtime, metrics } = options;
   const lifetime = new AbortController();
+  setMaxListeners(0, lifetime.signal); // one per piece of work under way
   const connect = (cluster: string, access: ClusterAccess): KubeApi => {
     for (const secret of [access.token, access.clientCertificate?.keyPem]) {
       if (secret !== undefined) options.keepSecret(secret.expose());
@@ -103,6 +105,7 @@ export function startOperator<Intent, Fact, Facts, P extends Plan>(
   });
   const acting = engine;
   const lead = async (term: AbortSignal): Promise<void> => {
+    setMaxListeners(0, term);
     metrics.leader(true);
     runtime.log.info("acting", { identity: options.identity });
     try {

@@ -5,9 +5,11 @@ import ipaddr from "ipaddr.js";
 import type { AuditEntry, AuditMark } from "./audit.ts";
 import { eventually } from "./eventually.ts";
 import {
+  createNodes,
   getMesh,
   grantLocal,
   keyOf,
+  type MemberSpec,
   meshNamespace,
   must,
   nodeOf,
@@ -17,6 +19,7 @@ import {
   type StoredMesh,
   type StoredPeer,
 } from "./mesh-lab.ts";
+import type { Lab } from "./operator-lab.ts";
 import { type OperatorProcess, startOperator } from "./operator-process.ts";
 import { ensureNamespace } from "./server-objects.ts";
 import type { Server } from "./servers.ts";
@@ -282,4 +285,14 @@ export async function allowPeers(server: Server, verbs: readonly string[]): Prom
 /** Takes the operator's role on a server away. */
 export async function revokeRemote(server: Server): Promise<void> {
   await must(server, "DELETE", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/causeway-remote");
+}
+
+/**
+ * The members of a lab that was opened with `spare: 0`, with spare as cluster 9 and so many nodes: the pods of a
+ * cluster 4 would overlap the WireGuard addresses of all.
+ */
+export async function withSpare({ members }: Pick<Lab, "members">, nodes: number): Promise<readonly MemberSpec[]> {
+  const numbered = members.map((member) => (member.server.name === "spare" ? { ...member, number: 9 } : member));
+  for (const { server, number } of numbered) if (number === 9) await createNodes(server, number, nodes);
+  return numbered;
 }
