@@ -3,8 +3,8 @@
 //   client ── gate (TCP) ── TLS, HTTP ── the real server
 //             hang           everything else
 //
-// When a behaviour begins, what is open is cut, so that nobody lives on what was good before; only with `hang` it stays
-// open and freezes, and thaws when another behaviour begins.
+// When a behaviour begins, what is open is cut, so that nobody lives on what was good before. Two are different: with
+// `hang` it stays open and freezes, until another behaviour begins; with `revoked` it goes on, as on a real server.
 
 import { Agent, type ClientRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import { Agent as TlsAgent, createServer as createTlsServer, request as requestOverTls } from "node:https";
@@ -27,6 +27,7 @@ export type Behaviour =
   | "flood" // every list, and every event of a watch, has 100 MB
   | "redirect" // 302 to somewhere else, which counts who follows
   | "unauthorized" // 401
+  | "revoked" // 401 too, but watches that are open stay so
   | "forbidden" // 403
   | "expired" // a certificate of yesterday
   | "stranger"; // a certificate of nobody we know
@@ -38,6 +39,8 @@ export type FaultProxy = {
   readonly kubeconfig: (token: string) => string;
   /** Host and port, as the operator's log has them. */
   readonly host: string;
+  /** Breaks every connection; the next ones are as good as the behaviour. */
+  readonly cut: () => void;
   /** How many requests followed a redirect. */
   readonly followed: () => number;
   readonly close: () => Promise<void>;
@@ -72,10 +75,11 @@ export async function startFaultProxy(server: Server): Promise<FaultProxy> {
       inner.setSecureContext({ cert, key });
       if (next === "hang") gate.freeze();
       else gate.thaw();
-      if (next !== "hang" && next !== "pass") gate.cut();
+      if (next !== "hang" && next !== "revoked" && next !== "pass") gate.cut();
     },
     kubeconfig: (token) => kubeconfigFor({ name: server.name, url, caPem: ca.certPem }, token),
     host: `127.0.0.1:${port}`,
+    cut: gate.cut,
     followed: road.followed,
     close: async () => {
       gate.cut();
@@ -202,6 +206,7 @@ function openRoad(server: Server, behaviour: () => Behaviour) {
           response.writeHead(302, { location: `https://${request.headers.host}${elsewhere}${url}` }).end();
           return;
         case "unauthorized":
+        case "revoked":
           return refuse(response, 401, "Unauthorized");
         case "forbidden":
           return refuse(response, 403, `${url.split("?")[0]} is forbidden`);

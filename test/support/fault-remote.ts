@@ -44,7 +44,7 @@ export async function noticed(
 ): Promise<LogLine> {
   const isIt = (line: LogLine): boolean =>
     (line.msg === "watch is down" && line["server"] === host) ||
-    (line.msg === "not applied" && line["cluster"] === cluster);
+    (line.msg === "not applied" && String(line["cluster"]).includes(cluster));
   return await eventually(`${cluster} to be noticed`, () => operator.lines().slice(from).find(isIt), msMax);
 }
 
