@@ -1,19 +1,24 @@
 // One remote cluster behaves badly in every way we know. Whatever it does: the process lives, the others converge at
 // their usual speed, nothing is deleted, the status says what is wrong, and it heals without help.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { eventually } from "../support/eventually.ts";
 import { allowSecrets, markAll, putSecret, synced, versionsOn } from "../support/fault-lab.ts";
 import { type Behaviour, type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
 import { deleted, lives, noticed, portOf, says, statusMs, usualMs } from "../support/fault-remote.ts";
 import {
   annotate,
   createNodes,
+  deleteMesh,
   entryOf,
+  getMesh,
   grantRemote,
   meshNamespace,
   meshOf,
   meshReady,
   peerNames,
+  peersOn,
   putKubeconfig,
   putMesh,
 } from "../support/mesh-lab.ts";
@@ -118,6 +123,34 @@ describe("a remote cluster that turns bad", () => {
     await says(hub, { pattern: troubles.expired });
     proxy.behave("stranger");
     await says(hub, { pattern: troubles.stranger }, statusMs + 5_000); // the next try may be some seconds away
+  });
+});
+
+describe("a mesh that is deleted while a cluster gives no answer", () => {
+  test("waits for it, also if the operator has only just started and never heard of it", async () => {
+    const lab = await openLab({ hub: 1, far: 1 });
+    const { hub, far } = lab.servers;
+    const proxy = await startFaultProxy(far);
+    try {
+      await putKubeconfig(hub, far, proxy.kubeconfig(far.operatorToken));
+      await putMesh(hub, meshOf("m", lab.members));
+      const first = await lab.start(args);
+      await meshReady(hub, "m", "True", "Reconciled");
+      await first.stop();
+      proxy.behave("slow");
+      await deleteMesh(hub, "m");
+      const second = await lab.start(args);
+      await peerNames(hub, []);
+      await sleep(12_500); // longer than reports wait for first answers, shorter than a list takes to fail
+      expect((await getMesh(hub, "m"))?.metadata.finalizers).toEqual(["kilo-clustermesh.io/cleanup"]);
+      proxy.behave("pass");
+      await eventually("the mesh to be gone", async () => (await getMesh(hub, "m")) === undefined);
+      expect([...(await peersOn(far)).keys()]).toEqual([]);
+      expect(await lives(second)).toBe(true);
+    } finally {
+      await lab.close();
+      await proxy.close();
+    }
   });
 });
 

@@ -33,11 +33,15 @@ function chanceFrom(seed: number): () => number {
 
 /** Waits until every server has exactly one Peer for each node of the others, with its ranges. */
 async function allJoined(): Promise<void> {
-  const nodes = await Promise.all(lab.members.map(async ({ server, number }) => ({ server, number, ...(await list(server)) })));
+  const nodes = await Promise.all(
+    lab.members.map(async ({ server, number }) => ({ server, number, ...(await list(server)) })),
+  );
   for (const { server } of lab.members) {
     const wanted = nodes
       .filter((other) => other.server !== server)
-      .flatMap(({ number, items }) => items.map(({ metadata: { name } }) => `${keyOf(`${number}/${name}`)} 10.${number}.${name.slice(1)}.0/24`))
+      .flatMap(({ number, items }) =>
+        items.map(({ metadata: { name } }) => `${keyOf(`${number}/${name}`)} 10.${number}.${name.slice(1)}.0/24`),
+      )
       .sort();
     await eventually(
       `${server.name} to have the right Peers`,
@@ -62,9 +66,9 @@ describe("killed", () => {
     const [first, second, third] = lab.members.map(entryOf);
     await putMesh(hub, meshOf("m", [], { clusters: [first, { ...second, serviceCIDR: "10.97.0.0/16" }, third] }));
     const chance = chanceFrom(20_261_115);
-    let churning = false;
+    const quiet = new AbortController();
     const churn = async () => {
-      for (let index = 9; churning; index = index === 40 ? 9 : index + 1) {
+      for (let index = 9; !quiet.signal.aborted; index = index === 40 ? 9 : index + 1) {
         await createNode(edge, nodeOf(2, index));
         await annotate(hub, "n1", { "kilo.squat.ai/force-endpoint": `198.51.101.1:${51_000 + index}` });
         await must(edge, "DELETE", `/api/v1/nodes/n${index}`);
@@ -74,23 +78,22 @@ describe("killed", () => {
     };
     let churned = Promise.resolve();
     for (let kill = 0; kill < 10; kill += 1) {
-      if (kill === 5) {
-        churning = true;
-        churned = churn();
-      }
+      if (kill === 5) churned = churn();
       const operator = await lab.start();
       await sleep(chance() * 400);
       operator.kill("SIGKILL");
       await operator.exited;
     }
-    churning = false;
+    quiet.abort();
     await churned;
     await annotate(far, "n2", { "kilo.squat.ai/wireguard-ip": "10.4.3.2/24" });
     const last = await lab.start();
     await allJoined();
     await eventually("the status to be up to date", async () => {
       const { status } = await meshReady(hub, "m");
-      return status?.clusters?.every(({ registeredPeers, skippedNodes }) => registeredPeers === 8 && skippedNodes === 0);
+      return status?.clusters?.every(
+        ({ registeredPeers, skippedNodes }) => registeredPeers === 8 && skippedNodes === 0,
+      );
     });
     expect(last.lines().filter(({ msg }) => msg === "a fault of ours")).toEqual([]);
     expect(await last.stop()).toBe(0);

@@ -232,7 +232,7 @@ describe("changes of access", () => {
     await putKubeconfig(hub, edge);
     await eventually(
       "the first account to be let go",
-      () => operator.lines().filter(({ msg }) => String(msg).startsWith("credentials changed")).length >= 2,
+      () => operator.lines().filter(({ msg }) => msg.startsWith("credentials changed")).length >= 2,
     );
     await revokeAccount(edge, "first", first);
     await joins(3);

@@ -1,5 +1,6 @@
 // Faults of the operator we follow that begin with a mesh: what it asks for, and what becomes of what it had.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
 import {
@@ -261,6 +262,20 @@ describe("what a mesh leaves", () => {
     await eventually("far to leave the status", async () => clusterOf(await getMesh(hub, "m"), "far") === undefined);
   });
 
+  test("B9: a cluster whose Secret goes with its entry is cleaned with the credentials that we still have", async () => {
+    lab = await openLab({ hub: 1, edge: 1, far: 1 });
+    const { hub, far } = lab.servers;
+    await putMesh(hub, meshOf("m", lab.members));
+    await lab.start();
+    await meshReady(hub, "m");
+    far.pause();
+    await putMesh(hub, meshOf("m", lab.members.slice(0, 2)));
+    await must(hub, "DELETE", `/api/v1/namespaces/${meshNamespace}/secrets/far-kubeconfig`);
+    await peerNames(hub, onHub);
+    far.resume();
+    await peerNames(far, []);
+  });
+
   /** Opens a fleet with a mesh, takes far away and deletes the mesh; everything but far is cleaned. */
   async function deleteWithoutFar(args: readonly string[] = []): Promise<OperatorProcess> {
     lab = await openLab({ hub: 1, edge: 1, far: 1 });
@@ -289,6 +304,25 @@ describe("what a mesh leaves", () => {
     await eventually("the mesh to be gone", isGone);
     await peerNames(far, []);
     expect(await eventsOn(hub, "LeftBehind")).toEqual([]);
+  });
+
+  test("B10: a cluster that hangs when the operator starts is waited for like one that is away", async () => {
+    lab = await openLab({ hub: 1, edge: 1, far: 1 });
+    const { hub, edge, far } = lab.servers;
+    await putMesh(hub, meshOf("m", lab.members));
+    const first = await lab.start();
+    await meshReady(hub, "m");
+    first.kill("SIGKILL");
+    await first.exited;
+    far.pause();
+    await deleteMesh(hub, "m");
+    await lab.start();
+    await peerNames(edge, []);
+    await sleep(13_000);
+    expect(await isGone()).toBe(false);
+    far.resume();
+    await eventually("the mesh to be gone", isGone);
+    await peerNames(far, []);
   });
 
   test("B10: an annotation ends the wait; what was left is dealt with when the cluster is met again", async () => {

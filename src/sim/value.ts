@@ -1,0 +1,40 @@
+// JSON values as they are stored. A stored value never changes: whoever wants another one makes another one.
+
+/** An object from a request or from the store. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** Whether a value is an object, not a list and not null. */
+export function isFields(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Whether two values are the same, whatever the order of their keys. */
+export function sameValue(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (Array.isArray(a)) {
+    return Array.isArray(b) && a.length === b.length && a.every((item, index) => sameValue(item, b[index]));
+  }
+  if (!isFields(a) || !isFields(b)) return false;
+  const keys = Object.keys(a);
+  return keys.length === Object.keys(b).length && keys.every((key) => key in b && sameValue(a[key], b[key]));
+}
+
+/** An object with one field set, or without it if the value is undefined. */
+export function withField(fields: Fields, key: string, value: unknown): Fields {
+  if (value !== undefined) return { ...fields, [key]: value };
+  if (!(key in fields)) return fields;
+  const { [key]: _gone, ...rest } = fields;
+  return rest;
+}
+
+/** Whether there is nothing in a value: what Go leaves out of an object. */
+export function isEmptyValue(value: unknown): boolean {
+  if (value === null || value === undefined || value === "" || value === 0 || value === false) return true;
+  return Array.isArray(value) ? value.length === 0 : isFields(value) && Object.keys(value).length === 0;
+}
+
+/** Text in quotes, as Go prints it. */
+export const quote = (text: string): string => JSON.stringify(text);
+
+/** A time as API servers write it: whole seconds. */
+export const timeText = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`;
