@@ -37,12 +37,10 @@ export async function benchApply() {
         const before = cpuSeconds(fleet.pids());
         const cost = await work([client, adminKubeconfig(server), String(applies), String(round.inFlight)]);
         const servers = before === undefined ? undefined : cpuSeconds(fleet.pids()) - before;
-        results.push({
-          round: round.name,
-          client,
-          ...cost,
-          serversMs: servers === undefined ? undefined : (servers * 1000) / applies,
-        });
+        // The least of the rounds: whatever else runs on the machine only ever adds.
+        const [best] = cost.rounds.toSorted((a, b) => a.cpuMs - b.cpuMs);
+        const serversMs = servers === undefined ? undefined : (servers * 1000) / cost.applies;
+        results.push({ round: round.name, client, ...best, serversMs, rounds: cost.rounds });
       }
     }
     print(results);
@@ -53,7 +51,7 @@ export async function benchApply() {
 }
 
 function print(results) {
-  console.log(`\n${applies} server-side applies of a Peer, each of which changes something; per apply`);
+  console.log(`\n${applies} server-side applies of a Peer, each of which changes something; per apply, best of 3`);
   const head = ["", "client CPU", "wall", "server CPU", "CPU : causeway", "aim", ""];
   const lines = results.map(({ round, client, cpuMs, wallMs, serversMs }) => {
     const own = results.find((other) => other.round === round && other.client === "causeway");

@@ -12,6 +12,7 @@ const clusterStatus = apiObject({
     .describe("How sure the operator is of what the cluster holds.")
     .optional(),
   message: z.string().describe("What is wrong with this cluster, if something is.").optional(),
+  local: z.boolean().describe("Whether it is the operator's own cluster.").optional(),
   kubeconfigSecretRef: apiObject({ name: z.string(), key: z.string() })
     .describe("Where the cluster is reached. A cluster that left the spec stays in this list until it is cleaned up.")
     .optional(),

@@ -57,6 +57,8 @@ export type Evidence = {
   readonly kept: readonly Item[];
   readonly reports: readonly ApplyReport[];
   readonly remainders: readonly Remainder[];
+  /** Somebody gave up what is left. */
+  readonly forced: boolean;
 };
 
 /** What the status of an intent should say. */

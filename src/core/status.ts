@@ -20,6 +20,8 @@ export type StoredCondition = Condition & {
 /** What came of the operations on one target. */
 export type ApplyReport = {
   readonly target: ClusterId;
+  /** What people call the target. */
+  readonly cluster: string;
   readonly applied: number;
   readonly failed: readonly { readonly object: string; readonly failure: Failure }[];
 };

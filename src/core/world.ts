@@ -24,7 +24,7 @@ export type Failure =
   | { readonly kind: "unauthorized"; readonly detail: string } // wait for the Secret to change
   | { readonly kind: "forbidden"; readonly detail: string } // wait for RBAC to change
   | { readonly kind: "refused"; readonly detail: string } // the kubeconfig asks for something we never do
-  | { readonly kind: "missing"; readonly detail: string } // no Secret, or no list has completed yet
+  | { readonly kind: "missing"; readonly detail: string } // no Secret: there is no way in
   | { readonly kind: "incomplete"; readonly detail: string }; // listed, but part of it cannot be read
 
 /** How sure we are of what a cluster holds. `stale` may be used to keep things, never to delete them. */
@@ -41,6 +41,8 @@ export type ClusterView<Facts> = {
   /** What people call it: the name in the world file, else the spec's alias. */
   readonly name: string;
   readonly observed: Observed<Facts>;
+  /** Why newer credentials are not used, while older ones still work. */
+  readonly unused?: Failure;
 };
 
 /** Everything a provider may look at, as one immutable value. */

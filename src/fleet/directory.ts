@@ -111,8 +111,15 @@ export function openDirectory<Fact, Facts>(options: DirectoryOptions<Fact, Facts
     }
   };
 
-  const disconnect = (place: Place, trouble: Failure): void => {
+  const note = (place: Place, trouble: Failure): void => {
+    if (place.trouble?.detail !== trouble.detail) {
+      runtime.log.warn("no access to a cluster", { cluster: place.id, kind: trouble.kind, detail: trouble.detail });
+    }
     place.trouble = trouble;
+  };
+
+  const disconnect = (place: Place, trouble: Failure): void => {
+    note(place, trouble);
     if (place.leavingSinceMs !== undefined) return; // what is leaving is cleaned up with what we still have
     delete place.current;
     delete place.next;
@@ -129,7 +136,7 @@ export function openDirectory<Fact, Facts>(options: DirectoryOptions<Fact, Facts
     }
     const value = options.secrets.value(access);
     if (value.state === "missing") return disconnect(place, value.because);
-    if (value.state === "unknown") place.trouble = value.because;
+    if (value.state === "unknown") note(place, value.because);
     if (value.state !== "known" || place.text === value.text.expose()) return;
     const parsed = parseKubeconfig(value.text.expose());
     if (!parsed.ok) {
@@ -242,7 +249,14 @@ function viewsOf<Facts>(
       const id = ids[0] ?? LOCAL;
       const [alias = id] = group.flatMap(({ names }) => names).sort(compareText);
       const name = owners.get(alias) === 1 ? alias : `${alias} (${id})`;
-      return { id, accesses: ids, name, observed: observe(group, sessions) };
+      const unused = unusedCredentials(group, sessions);
+      return {
+        id,
+        accesses: ids,
+        name,
+        observed: observe(group, sessions),
+        ...(unused === undefined ? {} : { unused }),
+      };
     })
     .sort((a, b) => compareText(a.id, b.id));
 }
@@ -251,8 +265,8 @@ function observe<Facts>(group: readonly Place[], sessions: ReadonlyMap<string, S
   const [place] = group;
   const session = place?.current === undefined ? undefined : sessions.get(place.current);
   if (place === undefined || session === undefined) {
-    const because: Failure = place?.trouble ?? { kind: "missing", detail: "its Secret has not been read yet" };
-    return { state: "absent", because: withAdvice(because, place?.member) };
+    const because: Failure = place?.trouble ?? { kind: "unreachable", detail: "its Secret has not been read yet" };
+    return { state: "absent", because };
   }
   const observed = session.observed();
   if (observed.state === "synced") return observed;
@@ -260,6 +274,19 @@ function observe<Facts>(group: readonly Place[], sessions: ReadonlyMap<string, S
   const newer = next === undefined || next.isSettling() ? undefined : next.observed();
   const because = newer !== undefined && newer.state !== "synced" ? newer.because : observed.because;
   return { ...observed, because: withAdvice(because, place.member) };
+}
+
+/** Why the newer session of a cluster that works through an older one has not taken over, if it failed. */
+function unusedCredentials<Facts>(
+  group: readonly Place[],
+  sessions: ReadonlyMap<string, Session<Facts>>,
+): Failure | undefined {
+  for (const { next, member } of group) {
+    const session = next === undefined ? undefined : sessions.get(next);
+    const observed = session?.isSettling() === false ? session.observed() : undefined;
+    if (observed !== undefined && observed.state !== "synced") return withAdvice(observed.because, member);
+  }
+  return undefined;
 }
 
 /** What to do about it, where the credentials are the reason. */

@@ -38,6 +38,8 @@ export type Fleet<Intent, Facts> = {
   readonly revision: () => number;
   /** Why nothing can be planned yet, if so. */
   readonly notReady: () => string | undefined;
+  /** Why the local cluster is not, or no longer, in sync. */
+  readonly localTrouble: () => string | undefined;
   readonly intents: () => ReadonlyMap<string, IntentRecord<Intent>>;
   readonly world: (heldSinceMs: ReadonlyMap<string, number>) => ProviderWorld<Intent, Facts>;
   readonly directory: Directory<Facts>;
@@ -96,10 +98,14 @@ export function startFleet<Intent, Fact, Facts, P extends Plan>(
     runtime,
     signal: lifetime.signal,
   });
+  let known: { readonly objects: unknown; readonly records: ReadonlyMap<string, IntentRecord<Intent>> } | undefined;
   const records = (): ReadonlyMap<string, IntentRecord<Intent>> => {
     const view = intents.view();
     if (view.state === "syncing") return new Map();
-    return new Map([...view.objects].map(([key, { fact }]) => [key, fact]));
+    if (known?.objects !== view.objects) {
+      known = { objects: view.objects, records: new Map([...view.objects].map(([key, { fact }]) => [key, fact])) };
+    }
+    return known.records;
   };
   const identity = readIdentity().catch((error: unknown) => {
     if (!lifetime.signal.aborted) throw error;
@@ -121,14 +127,19 @@ export function startFleet<Intent, Fact, Facts, P extends Plan>(
     changed("world");
   }
 
+  const notReady = (): string | undefined => {
+    if (instance === undefined) return trouble;
+    const view = intents.view();
+    if (view.state !== "syncing") return undefined;
+    return view.failure?.detail ?? `${provider.intents.resource.plural} have not been listed`;
+  };
   return {
     local: local.api,
     revision: () => revision,
-    notReady: () => {
-      if (instance === undefined) return trouble;
+    notReady,
+    localTrouble: () => {
       const view = intents.view();
-      if (view.state !== "syncing") return undefined;
-      return view.failure?.detail ?? `${provider.intents.resource.plural} have not been listed`;
+      return notReady() ?? (view.state === "stale" ? view.failure.detail : undefined);
     },
     intents: records,
     world: (heldSinceMs) => {
@@ -179,7 +190,7 @@ function observeIntents<Intent>(
       const detail = "the first list has not completed";
       return {
         state: "absent",
-        because: view.failure === undefined ? { kind: "missing", detail } : asWorldFailure(view.failure),
+        because: view.failure === undefined ? { kind: "unreachable", detail } : asWorldFailure(view.failure),
       };
     }
     case "stale":

@@ -63,7 +63,8 @@ function valueOf({ namespace, secret, key }: SecretAccess, informer: Informer<Da
   if (view.state === "syncing") {
     if (view.failure === undefined) return { state: "pending" };
     const { kind, detail } = asWorldFailure(view.failure);
-    return { state: "unknown", because: { kind, detail: `Secret ${namespace}/${secret}: ${detail}` } };
+    const advice = kind === "forbidden" ? "; grant the rights in deploy/rbac/secrets.yaml" : "";
+    return { state: "unknown", because: { kind, detail: `Secret ${namespace}/${secret}: ${detail}${advice}` } };
   }
   const data = view.objects.get(`${namespace}/${secret}`)?.fact;
   if (data === undefined) {

@@ -217,7 +217,7 @@ function observe<Fact, Facts>(
 }
 
 function absent(failure: KubeFailure | undefined, resource: Resource | undefined): Observed<never> {
-  if (failure === undefined) return { state: "absent", because: { kind: "missing", detail: notListed } };
+  if (failure === undefined) return { state: "absent", because: { kind: "unreachable", detail: notListed } };
   const told = resource === undefined ? failure : named(failure, resource);
   return { state: "absent", because: asWorldFailure(told) };
 }

@@ -116,6 +116,12 @@ export const kiloCatalogue = {
     why: "Old evidence is good enough to keep things, never to remove them.",
     fix: (_, where) => `check that the API server of ${where.subject.name} answers with the credentials of its Secret`,
   }),
+  CredentialsUnused: entry<{ detail: string }>({
+    severity: "warning",
+    what: ({ detail }) => `the Secret holds newer credentials that do not work: ${detail}`,
+    why: "The older ones still work and are used for now; once they expire the cluster is lost from sight.",
+    fix: (_, where) => `correct the kubeconfig in the Secret of ${where.subject.name}`,
+  }),
   PeerKindMissing: entry<object>({
     severity: "error",
     what: () => "the cluster does not know Kilo's Peer",

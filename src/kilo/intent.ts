@@ -43,8 +43,8 @@ export type Entry = {
   readonly keepaliveSeconds: number;
 };
 
-/** A cluster that a mesh once listed. */
-export type Departed = { readonly name: string; readonly access: SecretAccess };
+/** A cluster that a mesh once listed; without an access it is the local one. */
+export type Departed = { readonly name: string; readonly id: ClusterId; readonly access: SecretAccess | undefined };
 
 /** Which clusters of a mesh are joined. */
 export type Topology =
@@ -110,7 +110,7 @@ export function readMesh(raw: unknown): Result<MeshIntent, Unreadable> {
     ...identity,
     suspended: spec.suspend ?? false,
     entries,
-    departed: remembered.filter(({ access }) => !listed.has(clusterIdOf(access))),
+    departed: remembered.filter(({ id }) => !listed.has(id)),
     topology: readTopology(spec.topology),
     invalid: undefined,
     badCidrs,
@@ -121,13 +121,15 @@ export function readMesh(raw: unknown): Result<MeshIntent, Unreadable> {
 function readRemembered(namespace: string, status: unknown): Departed[] {
   return listOf(fieldsOf(status)["clusters"])
     .slice(0, clustersMax * 2)
-    .flatMap((item) => {
-      const reference = fieldsOf(fieldsOf(item)["kubeconfigSecretRef"]);
-      const name = textOf(fieldsOf(item)["name"]);
-      const secret = textOf(reference["name"]);
-      const key = textOf(reference["key"]);
+    .flatMap((item): Departed[] => {
+      const { name: nameText, local, kubeconfigSecretRef } = fieldsOf(item);
+      const name = textOf(nameText);
+      const secret = textOf(fieldsOf(kubeconfigSecretRef)["name"]);
+      const key = textOf(fieldsOf(kubeconfigSecretRef)["key"]);
+      if (name !== undefined && local === true) return [{ name, id: LOCAL, access: undefined }];
       if (name === undefined || secret === undefined || key === undefined) return [];
-      return [{ name, access: { namespace, secret, key } }];
+      const access = { namespace, secret, key };
+      return [{ name, id: clusterIdOf(access), access }];
     });
 }
 

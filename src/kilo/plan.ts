@@ -112,7 +112,7 @@ export function planKilo(world: KiloWorld, options: KiloOptions = defaultOptions
     diagnostics: sortDiagnostics([
       ...verdicts.diagnostics,
       ...intentFindings(world),
-      ...meshPlans.flatMap(memberFindings),
+      ...meshPlans.flatMap((mesh) => memberFindings(mesh, viewOf)),
       ...refusals.diagnostics,
       ...planned.flatMap((each) => each.diagnostics),
       ...twinFindings(twins),
@@ -248,7 +248,10 @@ function intentFindings(world: KiloWorld): Diagnostic[] {
     : [diagnose("IntentsUnknown", at(undefined, undefined, "ClusterMesh", "*"), { detail })];
 }
 
-function memberFindings({ mesh, members }: MeshPlan): Diagnostic[] {
+function memberFindings(
+  { mesh, members }: MeshPlan,
+  viewOf: ReadonlyMap<ClusterId, ClusterView<KiloFacts>>,
+): Diagnostic[] {
   return members.flatMap(({ entry, cluster, observed, source }) => {
     const where = at(mesh.id, source?.name ?? entry.name, "Cluster", source?.name ?? entry.name);
     if (cluster === undefined) {
@@ -257,6 +260,8 @@ function memberFindings({ mesh, members }: MeshPlan): Diagnostic[] {
         : [diagnose("SecretMissing", where, { entry: entry.name, secret: entry.secret })];
     }
     const found: Diagnostic[] = [...(source?.diagnostics ?? [])];
+    const unused = viewOf.get(cluster)?.unused;
+    if (unused !== undefined) found.push(diagnose("CredentialsUnused", where, { detail: unused.detail }));
     if (lastSeen(observed)?.peersServed === false) found.push(diagnose("PeerKindMissing", where, {}));
     if (observed.state === "absent") found.push(diagnose("ClusterAbsent", where, { detail: observed.because.detail }));
     if (observed.state === "stale") found.push(diagnose("ClusterStale", where, { detail: observed.because.detail }));

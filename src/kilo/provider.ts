@@ -5,7 +5,7 @@ import { fieldsOf, textOf } from "../core/json.ts";
 import type { Cidr } from "../core/net/cidr.ts";
 import type { Member, Provider, Seen } from "../core/provider.ts";
 import { namespaces, type Resource } from "../core/resource.ts";
-import { compareText, clusterIdOf, LOCAL } from "../core/world.ts";
+import { compareText, LOCAL } from "../core/world.ts";
 import { endpointNames } from "./endpoint.ts";
 import {
   type KiloFacts,
@@ -88,8 +88,7 @@ function membersOf(mesh: MeshIntent): readonly Member[] {
     if (local) return [{ id: LOCAL, access: undefined, name }];
     return id === undefined || access === undefined ? [] : [{ id, access, name }];
   });
-  const departed = mesh.departed.map(({ name, access }): Member => ({ id: clusterIdOf(access), access, name }));
-  return [...listed, ...departed];
+  return [...listed, ...mesh.departed];
 }
 
 function nodeFact(raw: unknown): KiloFact {

@@ -3,7 +3,7 @@
 import { type Diagnostic, listSome } from "../core/diagnostic.ts";
 import type { Evidence, Remainder, Report } from "../core/provider.ts";
 import type { Condition } from "../core/status.ts";
-import { clusterIdOf, compareText } from "../core/world.ts";
+import { type ClusterId, compareText, LOCAL } from "../core/world.ts";
 import type { Departed, MeshIntent } from "./intent.ts";
 import type { KiloPlan, MeshPlan } from "./plan.ts";
 import { type MemberStatus, meshStatus } from "./status.ts";
@@ -16,7 +16,9 @@ export function meshReport(plan: KiloPlan, mesh: MeshIntent, evidence: Evidence)
   const own = meshPlans(plan).get(mesh.id);
   if (own === undefined) return { status: {}, conditions: [], findings: [] };
   const { conditions, clusters } = meshStatus({ ...evidence, plan: own });
-  const leaving = mesh.departed.flatMap((departed) => leavingStatus(departed, evidence.remainders));
+  const leaving = evidence.forced
+    ? []
+    : mesh.departed.flatMap((departed) => leavingStatus(departed, evidence.remainders));
   const findings = evidence.diagnostics.filter(
     (diagnostic) => diagnostic.mesh === mesh.id && diagnostic.severity !== "info",
   );
@@ -26,7 +28,7 @@ export function meshReport(plan: KiloPlan, mesh: MeshIntent, evidence: Evidence)
       clusterCount: mesh.entries.length,
       peers: sum(clusters, (cluster) => cluster.registeredPeers),
       skipped: sum(clusters, (cluster) => cluster.skippedNodes),
-      clusters: [...clusters.map((cluster, index) => withAccess(cluster, mesh.entries[index]?.access)), ...leaving],
+      clusters: [...clusters.map((cluster, index) => withAccess(cluster, mesh.entries[index])), ...leaving],
       findings: summarise(findings),
     },
     conditions: conditions.map((condition) => explain(condition, mesh, evidence.remainders)),
@@ -47,27 +49,32 @@ function meshPlans(plan: KiloPlan): ReadonlyMap<string, MeshPlan> {
 
 type ClusterStatus = Omit<MemberStatus, "message"> & {
   readonly message?: string;
+  readonly local?: true;
   readonly kubeconfigSecretRef?: { readonly name: string; readonly key: string };
 };
 
 function withAccess(
   { message, ...cluster }: MemberStatus,
-  access: { readonly secret: string; readonly key: string } | undefined,
+  place: (Pick<Departed, "access"> & { readonly id?: ClusterId | undefined }) | undefined,
 ): ClusterStatus {
+  const access = place?.access;
   return {
     ...cluster,
     ...(message === "" ? {} : { message }),
+    ...(place?.id === LOCAL ? { local: true } : {}),
     ...(access === undefined ? {} : { kubeconfigSecretRef: { name: access.secret, key: access.key } }),
   };
 }
 
-/** A cluster that left stays in the status until it was seen to hold nothing of the mesh. */
-function leavingStatus({ name, access }: Departed, remainders: readonly Remainder[]): ClusterStatus[] {
-  const rest = remainders.find(({ member }) => member.id === clusterIdOf(access));
+/** A cluster that left stays in the status until it was seen to hold nothing of the mesh, or there is no way in any more. */
+function leavingStatus(departed: Departed, remainders: readonly Remainder[]): ClusterStatus[] {
+  const { name, id } = departed;
+  const rest = remainders.find(({ member }) => member.id === id);
   if (rest === undefined || isClean(rest)) return [];
+  if (rest.observed.state === "absent" && rest.observed.because.kind === "missing") return [];
   const message = `left the mesh: ${remainderText(rest)}`;
   const counts = { registeredPeers: 0, skippedNodes: 0 };
-  return [withAccess({ name, ...counts, observed: rest.observed.state, message }, access)];
+  return [withAccess({ name, ...counts, observed: rest.observed.state, message }, departed)];
 }
 
 const isClean = ({ observed, objects }: Remainder): boolean => observed.state === "synced" && objects === 0;

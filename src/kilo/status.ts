@@ -94,27 +94,27 @@ function readyCondition({ plan, pending, kept, reports }: StatusInput, own: read
     );
   const absent = inState("absent");
   if (absent.length > 0) return no("ClusterAbsent", `not reached: ${listSome(absent, 3)}`);
-  const failed = reports.flatMap((report) => report.failed);
-  if (failed.length > 0)
-    return no(
-      "ApplyFailed",
-      listSome(
-        failed.map(({ object, failure }) => `${object}: ${failure.detail}`),
-        3,
-      ),
-    );
+  const failed = reports.flatMap(({ cluster, failed: objects }) =>
+    objects.map(({ object, failure }) => `${object} on ${cluster}: ${failure.detail}`),
+  );
+  if (failed.length > 0) return no("ApplyFailed", listSome(failed, 3));
   const empty = plan.members
     .filter((member) => member.source?.candidates.length === 0)
     .map((member) => member.entry.name);
   if (empty.length > 0) return no("NoValidNodes", `no usable node in ${listSome(empty)}`);
   const hole = own.find((diagnostic) => unjoined.has(diagnostic.code));
-  if (hole !== undefined) return no(hole.code, hole.message);
+  if (hole !== undefined) return no(hole.code, placed(hole));
   if (pending.length > 0)
     return no("Pending", `${pending.length === 1 ? "1 write is" : `${pending.length} writes are`} to be done`);
   const stale = inState("stale");
   if (stale.length > 0) return unknown("ClusterStale", `known only from before: ${listSome(stale, 3)}`);
   const message = `all clusters reconciled successfully${keptText(kept)}`;
   return { type, status: "True", reason: "Reconciled", message };
+}
+
+/** The finding with its cluster, where its text does not name it. */
+function placed({ message, subject: { cluster } }: Diagnostic): string {
+  return cluster === undefined || message.includes(cluster) ? message : `${cluster}: ${message}`;
 }
 
 function keptText(kept: readonly Item[]): string {

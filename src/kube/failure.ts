@@ -25,7 +25,6 @@ export function asWorldFailure(failure: KubeFailure): Failure {
     case "unreachable":
       return { kind, detail };
     case "notFound":
-      return { kind: "missing", detail };
     case "exists":
     case "conflict":
     case "gone":

@@ -90,6 +90,7 @@ class Driver<F> {
   readonly #complaints = new Map<string, { atMs: number; left: number }>();
   #state: WatchState = startWatch().state;
   #announced: InformerView<F>["state"] = "syncing";
+  #isFailureSaid = false;
 
   constructor(options: InformerOptions<F>) {
     const { api, resource, scope, runtime, read, same } = options;
@@ -277,7 +278,11 @@ class Driver<F> {
   #report(): void {
     const { log } = this.#options.runtime;
     const { sureness } = this.#freshness;
-    if (sureness.state === "stale" && this.#announced !== "stale") {
+    if (sureness.state === "syncing" && sureness.failure !== undefined && !this.#isFailureSaid) {
+      const { kind, detail } = sureness.failure;
+      this.#isFailureSaid = true;
+      log.warn("watch cannot begin", { ...this.#about, kind, detail, hint: hints[kind] });
+    } else if (sureness.state === "stale" && this.#announced !== "stale") {
       const { kind, detail } = sureness.failure;
       log.warn("watch is down", { ...this.#about, kind, detail, hint: hints[kind] });
     } else if (sureness.state === "synced" && this.#announced !== "synced") log.info("watch is up", this.#about);

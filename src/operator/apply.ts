@@ -24,6 +24,8 @@ export type ApplyOutcome = {
   readonly failed: readonly FailedOperation[];
   /** Operations that were not tried: something before them failed, or the plan is no longer the latest. */
   readonly skipped: number;
+  /** Whether something had to wait because it is not allowed yet. */
+  readonly waiting: boolean;
 };
 
 /** Everything a pass needs. */
@@ -31,6 +33,8 @@ export type ApplyInput = {
   readonly operations: readonly Operation[];
   readonly session: Pick<Session<unknown>, "api" | "absorb" | "forget">;
   readonly kinds: Readonly<Record<string, WrittenKind>>;
+  /** Whether an operation may be carried out now; one that may not waits, and with it whatever depends on it. */
+  readonly isAllowed: (operation: Operation) => boolean;
   /** Whether the plan still stands; asked before anything is removed. */
   readonly isCurrent: () => boolean;
   readonly onOperation: (operation: Operation, failure: KubeFailure | undefined, ms: number) => void;
@@ -46,15 +50,21 @@ export async function applyOperations(input: ApplyInput): Promise<ApplyOutcome> 
   const failed: FailedOperation[] = [];
   const stuck: [Cidr, true][] = [];
   let applied = 0;
+  let waiting = false;
   let index = 0;
   while (index < input.operations.length) {
     input.signal.throwIfAborted();
     const wave = nextWave(input.operations, index);
     index += wave.length;
     if (wave[0]?.action === "delete" && !input.isCurrent()) {
-      return { applied, failed, skipped: input.operations.length - index + wave.length };
+      return { applied, failed, skipped: input.operations.length - index + wave.length, waiting };
     }
-    const free = stuck.length === 0 ? wave : wave.filter((operation) => !needs(operation, new CidrIndex(stuck)));
+    for (const { claims } of wave.filter((operation) => !input.isAllowed(operation))) {
+      waiting = true;
+      for (const claim of claims.before) stuck.push([claim, true]);
+    }
+    const allowed = wave.filter(input.isAllowed);
+    const free = stuck.length === 0 ? allowed : allowed.filter((operation) => !needs(operation, new CidrIndex(stuck)));
     const results = await Promise.all(free.map((operation) => carryOut(operation, input)));
     let fatal = false;
     for (const [position, result] of results.entries()) {
@@ -70,7 +80,7 @@ export async function applyOperations(input: ApplyInput): Promise<ApplyOutcome> 
     }
     if (fatal) break;
   }
-  return { applied, failed, skipped: input.operations.length - applied - failed.length };
+  return { applied, failed, skipped: input.operations.length - applied - failed.length, waiting };
 }
 
 /** It is about this object; the next one may be accepted. Anything else would happen to the next one too. */

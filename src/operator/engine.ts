@@ -17,6 +17,7 @@ import type { Runtime } from "../kube/runtime.ts";
 import { applyOperations, type FailedOperation } from "./apply.ts";
 import type { Metrics } from "./metrics.ts";
 import { type PlanState, runningGraces, stateOf } from "./plan-state.ts";
+import { forceAnnotation } from "./finalizer.ts";
 import { needsWriting, type ReportInput, stepFor, writeReport } from "./report.ts";
 import type { Outcome, Scheduler, SchedulerOptions } from "./scheduler.ts";
 
@@ -88,6 +89,9 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
   /** What was written last, so that a field the API server drops is not written again and again. */
   readonly #written = new Map<string, { readonly text: string; readonly resourceVersion: string | undefined }>();
   readonly #settlingSinceMs = new Map<string, number>();
+  /** Counts our writes, and remembers the last one to each target. */
+  #writes = 0;
+  readonly #writtenTo = new Map<ClusterId, number>();
   #gatherMs: number = gather.minMs;
   #changedMs: number | undefined;
   #unresolvedSinceMs: number | undefined;
@@ -150,7 +154,7 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     const revision = fleet.revision();
     const world = fleet.world(this.#heldSinceMs);
     const plan = provider.plan(world);
-    this.#state = stateOf(world, plan, revision, this.#changedMs);
+    this.#state = stateOf(world, plan, { revision, writes: this.#writes, changedMs: this.#changedMs });
     this.#changedMs = undefined;
     this.#heldSinceMs = runningGraces(plan);
     const ms = runtime.clock.monotonicMs() - startedMs;
@@ -222,18 +226,20 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     if (!record.intent.ok) return undefined;
     const intent = record.intent.value;
     const members = provider.intents.members(intent);
-    if (this.#isSettling(id, members)) return undefined;
+    const isNew = record.deletedMs === undefined && !record.finalizers.includes(provider.intents.finalizer);
+    if (this.#isSettling(id, members) && !isNew) return undefined;
     const remainders = members.map((member): Remainder => {
       const view = state.viewOf.get(member.id);
-      const observed = view?.observed ?? { state: "absent", because: { kind: "missing", detail: "not observed" } };
+      const observed = view?.observed ?? { state: "absent", because: { kind: "unreachable", detail: "not observed" } };
       return { member, observed, objects: (view && state.holdings.get(view.id)?.get(id)) ?? 0 };
     });
     const report = provider.report(state.plan, intent, {
       diagnostics: state.findings.get(id) ?? [],
       pending: state.pending.get(id) ?? [],
       kept: state.kept.get(id) ?? [],
-      reports: this.#applyReports(id),
+      reports: this.#applyReports(id, state),
       remainders,
+      forced: record.annotations[forceAnnotation] === "true",
     });
     const nowMs = runtime.clock.nowMs();
     const input = { record, report, remainders, finalizer: provider.intents.finalizer, nowMs, waitMs: finalizerWaitMs };
@@ -253,12 +259,12 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     return nowMs - sinceMs < settleMaxMs;
   }
 
-  #applyReports(intent: string): readonly ApplyReport[] {
+  #applyReports(intent: string, state: PlanState<Intent, Facts, P>): readonly ApplyReport[] {
     return [...this.#failures].flatMap(([target, { failed }]) => {
       const own = failed.filter(({ operation }) => operation.intents.includes(intent));
       if (own.length === 0) return [];
       const told = own.map(({ operation, failure }) => ({ object: operation.name, failure: asWorldFailure(failure) }));
-      return [{ target, applied: 0, failed: told }];
+      return [{ target, cluster: state.viewOf.get(target)?.name ?? target, applied: 0, failed: told }];
     });
   }
 
@@ -270,12 +276,22 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     const session = found === undefined ? undefined : fleet.directory.sessionOf(found);
     if (state === undefined || found === undefined || todo === undefined || session === undefined) return {};
     if (todo.operations.length === 0) return {};
+    // A plan that was made while this target was being written to does not know what was written.
+    if ((this.#writtenTo.get(found) ?? 0) > state.writes) {
+      this.#queuePlan(0);
+      return {};
+    }
     const outcome = await applyOperations({
       operations: todo.operations,
       session,
       kinds: provider.kinds,
       isCurrent: () => fleet.revision() === state.revision,
-      onOperation: (operation, failure, ms) => this.#told(operation, failure, ms, state.revision),
+      isAllowed: (operation) => this.#isSecured(operation),
+      onOperation: (operation, failure, ms) => {
+        this.#writes += 1;
+        this.#writtenTo.set(found, this.#writes);
+        this.#told(operation, failure, ms, state.revision);
+      },
       nowIso: () => new Date(runtime.clock.nowMs()).toISOString(),
       monotonicMs: runtime.clock.monotonicMs,
       signal,
@@ -287,10 +303,19 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     const before = this.#failures.get(found);
     if (outcome.failed.length === 0) this.#failures.delete(found);
     else this.#failures.set(found, { failed: outcome.failed, todo: textOfWork(todo.operations) });
-    // Whatever came of it, the next plan sees it: what is left to do, and what to say.
-    if (outcome.failed.length === 0 && outcome.skipped > 0) this.#queuePlan(0);
-    else this.#queuePlan(outcome.failed.length === 0 && before === undefined ? ownDelayMs : 0);
+    // Whatever came of it, the next plan sees it: what is left to do, and what to say. What waits is woken by whom it waits for.
+    if (outcome.failed.length > 0 || before !== undefined) this.#queuePlan(0);
+    else if (outcome.skipped > 0 && !outcome.waiting) this.#queuePlan(0);
+    else if (outcome.applied > 0) this.#queuePlan(ownDelayMs);
     return outcome.failed.length === 0 ? {} : { again: "backoff" };
+  }
+
+  /** Nothing is written for an intent that could be deleted without our noticing: first its finalizer, then its objects. */
+  #isSecured({ action, intents }: Operation): boolean {
+    if (action === "delete" || action === "touch") return true;
+    const { fleet, provider } = this.#options;
+    const records = fleet.intents();
+    return intents.every((id) => records.get(id)?.finalizers.includes(provider.intents.finalizer) === true);
   }
 
   #told(operation: Operation, failure: KubeFailure | undefined, ms: number, revision: number): void {
@@ -336,7 +361,8 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
       else runtime.log.warn("status not written", fields);
       return { again: "backoff" };
     }
-    if (outcome.wrote && finalizer.do !== "add") {
+    if (finalizer.do === "add") this.#queuePlan(0);
+    else if (outcome.wrote) {
       const { resourceVersion } = fleet.intents().get(id) ?? {};
       this.#written.set(id, { text: reportText(input.report), resourceVersion });
     }

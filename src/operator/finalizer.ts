@@ -9,6 +9,7 @@
 // bounded time while it may come back. A cluster whose credentials are gone keeps nothing. An annotation ends the wait.
 
 import type { Remainder } from "../core/provider.ts";
+import type { Failure } from "../core/world.ts";
 
 /** With this annotation, `"true"`, a deleted object goes at once, whatever it leaves behind. */
 export const forceAnnotation = "causeway.dev/force-delete";
@@ -47,8 +48,8 @@ export function finalizerStep(input: FinalizerInput): FinalizerStep {
 /** A reached cluster is cleaned however long it takes; an unreachable one may come back; one without access will not. */
 function isWorthWaiting({ observed }: Remainder, inTime: boolean): boolean {
   if (observed.state === "synced") return true;
-  if (observed.state === "absent" && (observed.because.kind === "missing" || observed.because.kind === "refused")) {
-    return false;
-  }
-  return inTime;
+  return inTime && (observed.state === "stale" || mayComeBack(observed.because));
 }
+
+/** Whether a cluster that is absent may be reached again without anybody changing its Secret. */
+export const mayComeBack = ({ kind }: Failure): boolean => kind !== "missing" && kind !== "refused";

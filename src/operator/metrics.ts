@@ -45,7 +45,7 @@ const table = {
   causeway_objects_held: {
     type: "gauge",
     labels: ["cluster", "reason"],
-    help: "Objects that nothing wants and that are kept nevertheless, by hold reason",
+    help: "Objects that must not be deleted, wanted or not, by hold reason",
   },
   causeway_peers: { type: "gauge", labels: ["cluster"], help: "Peers that the last plan wants in the cluster" },
   causeway_mesh_ready: {
@@ -61,12 +61,12 @@ const table = {
   causeway_api_requests_total: {
     type: "counter",
     labels: ["cluster", "verb", "code"],
-    help: "Requests to the API server of a cluster, by verb and by HTTP status code, or error where none came back",
+    help: "Requests to the API server of a cluster, by verb and by HTTP status code, or what went wrong where none came back",
   },
   causeway_api_request_seconds: {
     type: "histogram",
     labels: ["cluster", "verb"],
-    help: "How long requests to the API server of a cluster took; for watches, until the first answer",
+    help: "How long requests to the API server of a cluster took; for watches, until they ended",
     buckets: [0.05, 0.25, 1, 5, 15],
   },
   causeway_status_writes_total: {

@@ -135,7 +135,7 @@ export function startOperator<Intent, Fact, Facts, P extends Plan>(
     (error: unknown) => (error instanceof Error ? error : new Error(JSON.stringify(error))),
   );
   return {
-    notReady: fleet.notReady,
+    notReady: fleet.localTrouble,
     ended,
     stop: async () => {
       lifetime.abort();

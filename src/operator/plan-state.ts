@@ -10,6 +10,8 @@ import { type ClusterId, type ClusterView, graceKey } from "../core/world.ts";
 /** A plan, and what it means for each target and each intent. */
 export type PlanState<Intent, Facts, P> = {
   readonly revision: number;
+  /** How many writes of ours it could know of. */
+  readonly writes: number;
   readonly changedMs: number | undefined;
   readonly world: ProviderWorld<Intent, Facts>;
   readonly plan: P;
@@ -26,8 +28,7 @@ export type PlanState<Intent, Facts, P> = {
 export function stateOf<Intent, Facts, P extends Plan>(
   world: ProviderWorld<Intent, Facts>,
   plan: P,
-  revision: number,
-  changedMs: number | undefined,
+  made: Pick<PlanState<Intent, Facts, P>, "revision" | "writes" | "changedMs">,
 ): PlanState<Intent, Facts, P> {
   const diffs = new Map<ClusterId, TargetDiff>();
   const pending = new Map<string, Operation[]>();
@@ -49,7 +50,7 @@ export function stateOf<Intent, Facts, P extends Plan>(
   const findings = new Map<string, Diagnostic[]>();
   for (const diagnostic of plan.diagnostics) appendTo(findings, diagnostic.mesh ?? "", diagnostic);
   const viewOf = new Map(world.clusters.flatMap((view) => view.accesses.map((access) => [access, view] as const)));
-  return { revision, changedMs, world, plan, viewOf, diffs, pending, kept, findings, holdings };
+  return { ...made, world, plan, viewOf, diffs, pending, kept, findings, holdings };
 }
 
 /** When each grace period that is running began: the next plan has to know. */

@@ -9,7 +9,7 @@ import type { KubeApi } from "../kube/api.ts";
 import type { KubeFailure } from "../kube/failure.ts";
 import type { Diagnostic } from "../core/diagnostic.ts";
 import { type EventNote, sendEvents } from "./events.ts";
-import { type FinalizerStep, finalizerStep, forceAnnotation } from "./finalizer.ts";
+import { type FinalizerStep, finalizerStep, forceAnnotation, mayComeBack } from "./finalizer.ts";
 
 /** What is written for one intent. */
 export type ReportInput<Intent> = {
@@ -61,13 +61,13 @@ export async function writeReport<Intent>(input: ReportInput<Intent>): Promise<R
     const others = record.finalizers.filter((each) => each !== input.finalizer);
     const finalizers = step.do === "add" ? [...others, input.finalizer] : others;
     const metadata = { finalizers, uid: record.uid, resourceVersion: record.resourceVersion };
-    const notes = step.do === "remove" ? abandonedNotes(step.abandoned, record.annotations) : [];
-    const events = await sendEvents(input, notes);
     const answer = await api.patch(resource, ref, { metadata }, signal);
-    if (!answer.ok) return done({ failure: answer.error.kind === "notFound" ? undefined : answer.error, events });
-    if (step.do === "remove") return done({ wrote: true, events });
+    if (!answer.ok) return done({ failure: answer.error.kind === "notFound" ? undefined : answer.error });
+    if (step.do === "remove") {
+      return done({ wrote: true, events: await sendEvents(input, abandonedNotes(step.abandoned, record.annotations)) });
+    }
     input.absorb(answer.value);
-    return done({ wrote: true, againMs: 0, events });
+    return done({ wrote: true, againMs: 0 });
   }
   const status = statusPatch(input);
   if (status === undefined) return done({});
@@ -140,8 +140,14 @@ function abandonedNotes(
   abandoned: readonly Remainder[],
   annotations: Readonly<Record<string, unknown>>,
 ): readonly EventNote[] {
-  const why = annotations[forceAnnotation] === "true" ? `${forceAnnotation} is set` : "it was not reached in time";
+  const forced = annotations[forceAnnotation] === "true";
   return abandoned.map(({ member, observed, objects }) => {
+    const lost = observed.state === "absent" && !mayComeBack(observed.because);
+    const why = forced
+      ? `${forceAnnotation} is set`
+      : lost
+        ? "there is no way in any more"
+        : "it was not reached in time";
     const count = observed.state === "absent" ? "objects may be" : `${objects} objects are`;
     const because = observed.state === "synced" ? "" : ` (${observed.because.detail})`;
     const note = `${count} left behind on ${member.name}: ${why}${because}`;
@@ -149,7 +155,7 @@ function abandonedNotes(
   });
 }
 
-/** An event when `Ready` becomes true or stops being so; the first word about a mesh is none. */
+/** An event when `Ready` becomes true or stops being so. */
 function transitionNotes<Intent>({
   record,
   report,
@@ -163,18 +169,23 @@ function transitionNotes<Intent>({
 }
 
 const eventsMax = 20;
+/** How much a status lists at most. */
+const findingsMax = 20;
+const subjectsMax = 10;
 
 /** What the status did not say before: findings of a new code, or about an object it did not name. */
 function newFindings<Intent>(record: IntentRecord<Intent>, report: Report): readonly EventNote[] {
   const known = new Map<string, readonly unknown[]>();
-  for (const item of listOf(record.status["findings"])) {
+  const told = listOf(record.status["findings"]);
+  for (const item of told) {
     const { code, cluster, subjects } = fieldsOf(item);
     known.set(JSON.stringify([code, cluster]), listOf(subjects));
   }
   const fresh = report.findings.filter(({ code, subject }) => {
     const subjects = known.get(JSON.stringify([code, subject.cluster]));
-    // A full list of examples says nothing about who is not in it.
-    return subjects === undefined || (subjects.length < 10 && !subjects.includes(`${subject.kind}/${subject.name}`));
+    // A full list says nothing about what is not in it.
+    if (subjects === undefined) return told.length < findingsMax;
+    return subjects.length < subjectsMax && !subjects.includes(`${subject.kind}/${subject.name}`);
   });
   return fresh.slice(0, eventsMax).map(noteOf);
 }

@@ -133,11 +133,7 @@ export function conflict(about: About, name: string, why: string, as: "kind" | "
 
 /** Somebody changed the object meanwhile. */
 export const modifiedMeanwhile = (about: About, name: string): Refusal =>
-  conflict(
-    about,
-    name,
-    "the object has been modified; please apply your changes to the latest version and try again",
-  );
+  conflict(about, name, "the object has been modified; please apply your changes to the latest version and try again");
 
 /** The request makes no sense. */
 export const badRequest = (message: string): Refusal => new Refusal(400, { message, reason: "BadRequest" });

@@ -18,10 +18,15 @@ export function compileRule(written: unknown): CelRule {
   const { rule, message } = fieldsOf(written);
   const source = textOf(rule) ?? "";
   const evaluate = new Parser(source).parse();
-  return { rule: source, message: textOf(message) ?? `failed rule: ${source}`, holds: (self) => evaluate(self) === true };
+  return {
+    rule: source,
+    message: textOf(message) ?? `failed rule: ${source}`,
+    holds: (self) => evaluate(self) === true,
+  };
 }
 
-const tokens = /\s*(?:(&&|\|\||==|!=|<=|>=|[!<>()[\].,])|'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|(\d+)|([A-Za-z_]\w*))/y;
+const tokens =
+  /\s*(?:(&&|\|\||==|!=|<=|>=|[!<>()[\].,])|'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|(\d+)|([A-Za-z_]\w*))/y;
 
 type Token = { readonly kind: "sign" | "text" | "number" | "name"; readonly text: string };
 

@@ -192,7 +192,8 @@ function listFaults(value: readonly unknown[], schema: Schema, path: string): re
     const message = `Too many: ${value.length}: must have at most ${maxItems} items`;
     faults.push({ reason: "FieldValueTooMany", message, field: path });
   }
-  const below = items === undefined ? [] : value.flatMap((item, index) => shapeFaults(item, items, `${path}[${index}]`));
+  const below =
+    items === undefined ? [] : value.flatMap((item, index) => shapeFaults(item, items, `${path}[${index}]`));
   return [...faults, ...below, ...doubles(value, schema, path)];
 }
 

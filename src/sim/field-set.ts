@@ -49,9 +49,7 @@ export function union(a: FieldSet, b: FieldSet): FieldSet {
     const other = a.get(element);
     out.set(
       element,
-      other === undefined
-        ? node
-        : { member: node.member || other.member, below: union(other.below, node.below) },
+      other === undefined ? node : { member: node.member || other.member, below: union(other.below, node.below) },
     );
   }
   return out;

@@ -94,7 +94,9 @@ export function metadataFaults(metadata: Fields, checkName: NameCheck): readonly
 /** What a change of metadata may not do. */
 export function metadataUpdateFaults(before: Fields, after: Fields): readonly Cause[] {
   const immutable = ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp"].flatMap((field) =>
-    before[field] === after[field] ? [] : [invalidValue(`metadata.${field}`, after[field] ?? null, "field is immutable")],
+    before[field] === after[field]
+      ? []
+      : [invalidValue(`metadata.${field}`, after[field] ?? null, "field is immutable")],
   );
   const had = new Set(listOf(before["finalizers"]));
   const added = listOf(after["finalizers"]).filter((each) => !had.has(each));

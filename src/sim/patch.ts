@@ -85,7 +85,10 @@ function operated(document: unknown, { op, path, from, value }: Fields): unknown
 
 function pointer(path: unknown): readonly string[] {
   const text = textOf(path) ?? "";
-  return text.split("/").slice(1).map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
+  return text
+    .split("/")
+    .slice(1)
+    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
 }
 
 function found(document: unknown, [first, ...rest]: readonly string[]): unknown {

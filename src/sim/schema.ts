@@ -107,7 +107,14 @@ export const objectMeta: Schema = record({
   ownerReferences: listBy(
     ["uid"],
     asOne(
-      record({ apiVersion: text, kind: text, name: text, uid: text, controller: kept(truth), blockOwnerDeletion: kept(truth) }),
+      record({
+        apiVersion: text,
+        kind: text,
+        name: text,
+        uid: text,
+        controller: kept(truth),
+        blockOwnerDeletion: kept(truth),
+      }),
     ),
   ),
   finalizers: setOf(text),

@@ -128,12 +128,10 @@ function grouped(list: unknown, schema: Schema): ReadonlyMap<string, readonly un
 export function elementOf(item: unknown, { list, keys, items }: Schema): string {
   if (list === "set") return `v:${JSON.stringify(item)}`;
   const fields = fieldsOf(item);
-  const named = [...keys]
-    .sort()
-    .flatMap((key) => {
-      const value = fields[key] ?? items?.properties.get(key)?.fallback;
-      return value === undefined ? [] : [[key, value] as const];
-    });
+  const named = [...keys].sort().flatMap((key) => {
+    const value = fields[key] ?? items?.properties.get(key)?.fallback;
+    return value === undefined ? [] : [[key, value] as const];
+  });
   return `k:${JSON.stringify(Object.fromEntries(named))}`;
 }
 
@@ -215,7 +213,8 @@ export function removeFields(value: unknown, set: FieldSet, schema: Schema): unk
 export function typingFaults(value: unknown, schema: Schema, path = ""): readonly string[] {
   if (value === null) return [];
   if (Array.isArray(value)) {
-    if (schema.type !== "array" && schema.type !== "any") return [`${path}: expected ${smdType(schema)}, got &{${goText(value)}}`];
+    if (schema.type !== "array" && schema.type !== "any")
+      return [`${path}: expected ${smdType(schema)}, got &{${goText(value)}}`];
     if (schema.list === "atomic") return value.flatMap((item) => typingFaults(item, schema.items ?? anything, path));
     const seen = new Set<string>();
     return value.flatMap((item) => {
@@ -227,7 +226,8 @@ export function typingFaults(value: unknown, schema: Schema, path = ""): readonl
     });
   }
   if (isFields(value)) {
-    if (schema.type !== "object" && schema.type !== "any") return [`${path}: expected ${smdType(schema)}, got &{${goText(value)}}`];
+    if (schema.type !== "object" && schema.type !== "any")
+      return [`${path}: expected ${smdType(schema)}, got &{${goText(value)}}`];
     return Object.entries(value).flatMap(([key, field]) => {
       const known = fieldSchema(schema, key);
       if (known === undefined) return [`${path}.${key}: field not declared in schema`];

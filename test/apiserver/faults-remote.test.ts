@@ -141,7 +141,7 @@ describe("a mesh that is deleted while a cluster gives no answer", () => {
       await deleteMesh(hub, "m");
       const second = await lab.start(args);
       await peerNames(hub, []);
-      await sleep(12_500); // longer than reports wait for first answers, shorter than a list takes to fail
+      await sleep(14_000); // longer than reports wait for first answers, shorter than a list takes to fail
       expect((await getMesh(hub, "m"))?.metadata.finalizers).toEqual(["kilo-clustermesh.io/cleanup"]);
       proxy.behave("pass");
       await eventually("the mesh to be gone", async () => (await getMesh(hub, "m")) === undefined);
