@@ -16,7 +16,7 @@ export default defineConfig({
       {
         test: {
           name: "apiserver",
-          include: ["test/apiserver/**/*.test.ts"],
+          include: ["test/apiserver/**/*.test.ts", "test/conformance/**/*.test.ts"],
           globalSetup: "test/support/server-setup.ts",
           fileParallelism: false, // the files share the servers
           sequence: { groupOrder: 1 }, // after the others: what waits for a server should not wait for a property

@@ -13,7 +13,8 @@ import { httpApi } from "../dist/kube/http.js";
 import { parseKubeconfig } from "../dist/kube/kubeconfig.js";
 import { systemRuntime } from "../dist/operator/runtime.js";
 
-const warmUp = 200; // an operator lives long: what the compiler costs at first is not what an apply costs
+// An operator lives long: what the compiler costs at first is not what an apply costs.
+const warmUp = 1_000;
 const rounds = 3;
 const [client, kubeconfig, count, inFlight] = process.argv.slice(2);
 const { apply: applyPeer, close } = { causeway: ownClient, objects: objectClient, custom: customClient }[client]();

@@ -2,6 +2,10 @@
 
 const signalNumbers = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 };
 const open = new Set();
+let interrupted = false;
+
+/** Whether a signal has ended the bench: what fails then fails because of that. */
+export const isInterrupted = () => interrupted;
 
 /** Notes something that has to be ended; the answer ends it, once. */
 export function toBeEnded(end) {
@@ -28,6 +32,7 @@ export function endOnSignals() {
   for (const [name, number] of Object.entries(signalNumbers)) {
     process.once(name, () => {
       console.error(`bench: ${name}, cleaning up`);
+      interrupted = true;
       process.on("unhandledRejection", () => {}); // what is under way fails now, and nobody waits for it any more
       void endAll().finally(() => process.exit(128 + number));
     });

@@ -3,6 +3,7 @@
 import { availableParallelism, cpus, loadavg } from "node:os";
 import { benchApply } from "./apply.mjs";
 import { openBoard } from "./board.mjs";
+import { isInterrupted } from "./cleanup.mjs";
 import { Misused } from "./errors.mjs";
 import { fillFleet, findTools, startServers } from "./fleet.mjs";
 import { startHeartbeats } from "./heartbeats.mjs";
@@ -26,8 +27,14 @@ export async function benchConverge(flags) {
   const results = { machine, shapes: {} };
   for (const shape of settings.shapes) {
     const byOperator = {};
-    for (const operator of [causeway, ...settings.peers]) {
-      byOperator[operator.name] = await measure(operator, shape, settings, tools);
+    byOperator[causeway.name] = await measure(causeway, shape, settings, tools);
+    for (const peer of settings.peers) {
+      try {
+        byOperator[peer.name] = await measure(peer, shape, settings, tools);
+      } catch (error) {
+        if (isInterrupted()) throw error;
+        console.error(`bench: ${shape.name} ${peer.name}: not measured: ${error.message}`);
+      }
     }
     results.shapes[shape.name] = byOperator;
     printShape(shape, byOperator);
@@ -93,7 +100,7 @@ async function live({ operator, fleet, board, heartbeats }, { samples, restSecon
   let port = firstPort;
   const load = {};
   const process = startOperator(operator, fleet, board.fail);
-  const lab = { fleet, board, heartbeats, operator: process, nextPort: () => (port += 1) };
+  const lab = { fleet, board, heartbeats, operator: process, nextPort: () => (port += 1), wanted: new Map() };
   const phase = async (name, run) => {
     say(name);
     const ended = measureLoad({ operator: process.pids, servers: fleet.pids });

@@ -73,7 +73,7 @@ export async function fillFleet(started, { nodes, networks, asAdmin }) {
   const clusters = started.servers.map((server, index) => ({
     server,
     number: index + 1,
-    nodes: range(nodes).map((node) => benchNode(index + 1, node + 1)),
+    ...nodesOf(index + 1, nodes),
   }));
   const [hub, ...remotes] = clusters;
   const meshCrd = parse(readFileSync(join(root, "crds/kilo.squat.ai_clustermeshes.yaml"), "utf8"));
@@ -124,6 +124,11 @@ export const endpointAnnotation = "kilo.squat.ai/force-endpoint";
 
 /** The annotation by which Kilo's agent says that it lives. */
 export const lastSeen = () => ({ "kilo.squat.ai/last-seen": String(Math.floor(Date.now() / 1000)) });
+
+function nodesOf(cluster, count) {
+  const nodes = range(count).map((index) => benchNode(cluster, index + 1));
+  return { nodes, keys: new Set(nodes.map(({ key }) => key)) };
+}
 
 function benchNode(cluster, number) {
   const name = `n${number}`;

@@ -3,7 +3,7 @@
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { benchApply } from "./apply.mjs";
-import { endAll, endOnSignals } from "./cleanup.mjs";
+import { endAll, endOnSignals, isInterrupted } from "./cleanup.mjs";
 import { benchConverge } from "./converge.mjs";
 import { Misused, ToolMissing } from "./errors.mjs";
 import { benchPlan } from "./plan.mjs";
@@ -53,6 +53,7 @@ async function main() {
     if (flags.json !== undefined) writeFileSync(flags.json, `${JSON.stringify(results, undefined, 2)}\n`);
     return 0;
   } catch (error) {
+    if (isInterrupted()) return 1;
     if (error instanceof Misused) console.error(`error: ${error.message}\n  → ${help}`);
     else if (error instanceof ToolMissing) console.error(`error: ${error.message}`);
     else console.error(error);

@@ -67,6 +67,7 @@ async function changeOne(lab, sample, living, msMax) {
   const source = living[sample % living.length];
   const node = source.nodes[Math.floor(sample / living.length) % source.nodes.length];
   const endpoint = `${node.host}:${lab.nextPort()}`;
+  lab.wanted.set(node.key, endpoint);
   const targets = living.filter((cluster) => cluster !== source);
   const beganMs = performance.now();
   // Awaited before it is asked for: the Peers may be there before the answer to the change is.
@@ -116,12 +117,8 @@ export async function oneServerHangs(lab, { samples }) {
     heartbeats.takeIn(hung);
   }
   const resumedMs = performance.now();
-  const [, reference] = fleet.clusters;
   const isCaughtUp = () =>
-    fleet.clusters.every((source) => {
-      if (source === hung || source === reference) return true;
-      return source.nodes.every(({ key }) => board.endpointOn(hung, key) === board.endpointOn(reference, key));
-    });
+    [...lab.wanted].every(([key, endpoint]) => hung.keys.has(key) || board.endpointOn(hung, key) === endpoint);
   const caughtUpMs = await board.until(isCaughtUp, limits.catchUpMs);
   return { ...changes, catchUpSeconds: caughtUpMs === undefined ? undefined : (caughtUpMs - resumedMs) / 1000 };
 }

@@ -159,6 +159,6 @@ function compared(sign: string, a: unknown, b: unknown): boolean {
 }
 
 function sizeOf(value: unknown): number {
-  if (typeof value === "string") return [...value].length;
+  if (typeof value === "string") return Array.from(value).length;
   return Array.isArray(value) ? value.length : isFields(value) ? Object.keys(value).length : 0;
 }

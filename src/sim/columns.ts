@@ -52,10 +52,7 @@ const special: Readonly<Record<string, readonly Column[]>> = {
     column("Roles", () => "<none>"),
   ],
   ConfigMap: [column("Data", (object) => size(object["data"]), "integer")],
-  Secret: [
-    column("Type", (object) => object["type"]),
-    column("Data", (object) => size(object["data"]), "integer"),
-  ],
+  Secret: [column("Type", (object) => object["type"]), column("Data", (object) => size(object["data"]), "integer")],
   Lease: [column("Holder", (object) => fieldsOf(object["spec"])["holderIdentity"] ?? "")],
   ServiceCIDR: [column("CIDRs", (object) => listOf(fieldsOf(object["spec"])["cidrs"]).join(","))],
 };
@@ -101,7 +98,9 @@ export function customColumns(written: unknown): readonly Column[] {
 /** The first value at a path like `.status.conditions[?(@.type=="Ready")].status`. */
 export function atPath(object: unknown, path: string): unknown {
   let value: unknown = object;
-  for (const [, field, key, wanted, index] of path.matchAll(/\.(\w+)|\[\?\(@\.(\w+)==["']([^"']*)["']\)\]|\[(\d+)\]/g)) {
+  for (const [, field, key, wanted, index] of path.matchAll(
+    /\.(\w+)|\[\?\(@\.(\w+)==["']([^"']*)["']\)\]|\[(\d+)\]/g,
+  )) {
     if (field !== undefined) value = fieldsOf(value)[field];
     else if (index !== undefined) value = listOf(value)[Number(index)];
     else value = listOf(value).find((item) => key !== undefined && fieldsOf(item)[key] === wanted);

@@ -127,12 +127,14 @@ function shapeFaults(value: unknown, schema: Schema, path: string): readonly Cau
 }
 
 function typeFaults(path: string, { type, checks }: Schema, actual: string): readonly Cause[] {
+  if (type !== "integer" || actual !== "number") return [wrongType(path, type, actual)];
   const { format } = checks;
-  if (type === "integer" && actual === "number" && typeof format === "string") {
-    const message = `Invalid value: "": Checked value must be of type integer with format ${format} in ${path}`;
-    return [wrongType(path, format, "float64"), { reason: "FieldValueInvalid", message, field: "<nil>" }];
-  }
-  return [wrongType(path, type, actual)];
+  const wanted = typeof format === "string" ? `with format ${format}` : "(default format)";
+  const message = `Invalid value: "": Checked value must be of type integer ${wanted} in ${path}`;
+  return [
+    typeof format === "string" ? wrongType(path, format, "float64") : wrongType(path, type, actual),
+    { reason: "FieldValueInvalid", message, field: "<nil>" },
+  ];
 }
 
 const wrongType = (path: string, wanted: string, actual: string): Cause => ({
@@ -150,7 +152,7 @@ function typeName(value: unknown): string {
 
 function textFaults(value: string, { checks }: Schema, path: string): readonly Cause[] {
   const { maxLength, minLength, pattern, format } = checks;
-  const size = [...value].length;
+  const size = Array.from(value).length;
   if (typeof maxLength === "number" && size > maxLength) {
     const message = `Too long: may not be more than ${maxLength} bytes`;
     return [{ reason: "FieldValueTooLong", message, field: path }];

@@ -77,7 +77,14 @@ export function goForm(value: unknown, schema: Schema): unknown {
 export function goFault(value: unknown, schema: Schema, type: string, path = ""): string | undefined {
   if (value === null || schema.type === "any") return undefined;
   const actual = Array.isArray(value) ? "array" : typeof value === "boolean" ? "bool" : typeof value;
-  const wanted = { object: "object", array: "array", string: "string", integer: "number", number: "number", boolean: "bool" };
+  const wanted = {
+    object: "object",
+    array: "array",
+    string: "string",
+    integer: "number",
+    number: "number",
+    boolean: "bool",
+  };
   if (actual !== wanted[schema.type]) {
     const goType = schema.type === "boolean" ? "bool" : schema.type === "integer" ? "int32" : schema.type;
     return `json: cannot unmarshal ${actual} into Go struct field ${type}.${path} of type ${goType}`;
@@ -89,8 +96,12 @@ export function goFault(value: unknown, schema: Schema, type: string, path = "")
   if (!isFields(value)) return undefined;
   return firstOf(Object.entries(value), ([key, field]) => {
     const named = schema.properties.get(key);
-    if (named === undefined) return schema.additional === undefined ? undefined : goFault(field, schema.additional, type, path);
-    const inner = named.type === "object" && named.properties.size > 0 ? `${type}${key.charAt(0).toUpperCase()}${key.slice(1)}` : type;
+    if (named === undefined)
+      return schema.additional === undefined ? undefined : goFault(field, schema.additional, type, path);
+    const inner =
+      named.type === "object" && named.properties.size > 0
+        ? `${type}${key.charAt(0).toUpperCase()}${key.slice(1)}`
+        : type;
     return goFault(field, named, inner, path === "" ? key : `${path}.${key}`);
   });
 }

@@ -56,14 +56,14 @@ export function qualifiedNameFaults(key: string): readonly string[] {
   }
   const name = second ?? first;
   if (name === "") faults.push("name part must be non-empty");
-  else if (name.length > 63) faults.push("name part must be no more than 63 characters");
+  else if (name.length > 63) faults.push("name part must be no more than 63 bytes");
   if (!matches(qualifiedPattern, name)) faults.push(`name part must consist of ${nameRule}`);
   return faults;
 }
 
 /** What is wrong with the value of a label. */
 export function labelValueFaults(value: string): readonly string[] {
-  const faults = value.length > 63 ? ["must be no more than 63 characters"] : [];
+  const faults = value.length > 63 ? ["must be no more than 63 bytes"] : [];
   if (matches(valuePattern, value)) return faults;
   return [
     ...faults,
@@ -73,11 +73,16 @@ export function labelValueFaults(value: string): readonly string[] {
 
 /** What is wrong with the metadata of an object. */
 export function metadataFaults(metadata: Fields, checkName: NameCheck): readonly Cause[] {
-  const { name, labels, annotations, finalizers } = metadata;
+  const { name } = metadata;
   const naming =
     typeof name === "string" && name !== ""
       ? checkName(name).map((why) => invalidValue("metadata.name", name, why))
       : [required("metadata.name", "name or generateName is required")];
+  return [...naming, ...markFaults(metadata)];
+}
+
+/** What is wrong with labels, annotations and finalizers. */
+function markFaults({ labels, annotations, finalizers }: Fields): readonly Cause[] {
   const labelling = Object.entries(fieldsOf(labels)).flatMap(([key, value]) => [
     ...qualifiedNameFaults(key).map((why) => invalidValue("metadata.labels", key, why)),
     ...labelValueFaults(String(value)).map((why) => invalidValue("metadata.labels", value, why)),
@@ -88,11 +93,12 @@ export function metadataFaults(metadata: Fields, checkName: NameCheck): readonly
   const finalizing = listOf(finalizers).flatMap((each) =>
     qualifiedNameFaults(String(each)).map((why) => invalidValue("metadata.finalizers", each, why)),
   );
-  return [...naming, ...labelling, ...annotating, ...finalizing];
+  return [...labelling, ...annotating, ...finalizing];
 }
 
 /** What a change of metadata may not do. */
 export function metadataUpdateFaults(before: Fields, after: Fields): readonly Cause[] {
+  const marks = markFaults(after);
   const immutable = ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp"].flatMap((field) =>
     before[field] === after[field]
       ? []
@@ -100,10 +106,10 @@ export function metadataUpdateFaults(before: Fields, after: Fields): readonly Ca
   );
   const had = new Set(listOf(before["finalizers"]));
   const added = listOf(after["finalizers"]).filter((each) => !had.has(each));
-  if (before["deletionTimestamp"] === undefined || added.length === 0) return immutable;
+  if (before["deletionTimestamp"] === undefined || added.length === 0) return [...marks, ...immutable];
   const found = added.map((each) => quote(String(each))).join(", ");
   const message = `Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{${found}}`;
-  return [...immutable, { reason: "FieldValueForbidden", message, field: "metadata.finalizers" }];
+  return [...marks, ...immutable, { reason: "FieldValueForbidden", message, field: "metadata.finalizers" }];
 }
 
 const maps = ["labels", "annotations"];

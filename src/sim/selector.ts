@@ -57,15 +57,13 @@ export function fieldSelector(text: string, fields: ReadonlyMap<string, FieldRea
       const [, field = "", sign, value = ""] = match;
       const read = fields.get(field);
       if (read === undefined) throw badRequest(`field label not supported: ${field}`);
-      return (object: Fields) => (String(read(object) ?? "") === value) === (sign !== "!=");
+      return (object: Fields) => (plainText(read(object)) === value) === (sign !== "!=");
     });
   return (object) => requirements.every((holds) => holds(object));
 }
 
-/** The name in a selector of one object alone; an informer of one Secret sends such. */
-export function selectedName(text: string): string | undefined {
-  return /^metadata\.name==?([^,=!]+)$/.exec(text)?.[1];
-}
+const plainText = (value: unknown): string =>
+  typeof value === "string" ? value : typeof value === "boolean" || typeof value === "number" ? String(value) : "";
 
 /** What every kind can be selected by. */
 export const metadataReaders: readonly (readonly [string, FieldReader])[] = [

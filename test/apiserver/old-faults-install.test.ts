@@ -18,6 +18,7 @@ import {
 } from "../support/fault-lab.ts";
 import { getMesh, meshNamespace, meshOf, meshReady, must, putMesh } from "../support/mesh-lab.ts";
 import { type Lab, openLab } from "../support/operator-lab.ts";
+import { oldClusterMeshCrd } from "../support/old-operator-lab.ts";
 import type { OperatorProcess } from "../support/operator-process.ts";
 import { ensureNamespace, installCrd, resetServer } from "../support/server-objects.ts";
 import type { Server } from "../support/servers.ts";
@@ -59,44 +60,6 @@ describe("the definition of ClusterMesh", () => {
   const isReady = (operator: OperatorProcess) =>
     eventually("the operator to be ready", async () => (await probe(`${operator.health}/readyz`)).status === 200);
 
-  /** A definition as the old operator installs it: flat entries, little else, and somebody's labels on it. */
-  const oldDefinition = (annotations: Readonly<Record<string, string>>) => {
-    const text = { type: "string" };
-    const list = { type: "array", items: text };
-    const secretRef = { type: "object", required: ["name", "key"], properties: { name: text, key: text } };
-    const entry = {
-      type: "object",
-      required: ["name", "allowedNetworks"],
-      properties: { name: text, local: { type: "boolean" }, kubeconfigSecretRef: secretRef, allowedNetworks: list },
-    };
-    const spec = { type: "object", properties: { clusters: { type: "array", minItems: 2, items: entry } } };
-    const properties = { apiVersion: text, kind: text, metadata: { type: "object" }, spec, status: { type: "object" } };
-    return {
-      apiVersion: "apiextensions.k8s.io/v1",
-      kind: "CustomResourceDefinition",
-      metadata: { name: definition, labels: { team: "network" }, annotations },
-      spec: {
-        group: "kilo.squat.ai",
-        scope: "Namespaced",
-        names: {
-          kind: "ClusterMesh",
-          listKind: "ClusterMeshList",
-          plural: "clustermeshes",
-          singular: "clustermesh",
-          shortNames: ["cm"],
-        },
-        versions: [
-          {
-            name: "v1alpha1",
-            served: true,
-            storage: true,
-            subresources: { status: {} },
-            schema: { openAPIV3Schema: { type: "object", required: ["spec"], properties } },
-          },
-        ],
-      },
-    };
-  };
   const flat = (number: number) => [`10.${number}.0.0/16`, `10.4.${number}.0/24`];
 
   test("B25: the definition is made where it is missing, by the leader alone, and not written again at the next start", async () => {
@@ -127,7 +90,7 @@ describe("the definition of ClusterMesh", () => {
   });
 
   test("B25: an older definition is brought up to date with what others wrote on it, and its objects go on working", async () => {
-    await installCrd(spare, oldDefinition({ "controller-gen.kubebuilder.io/version": "v0.20.1", note: "ours" }));
+    await installCrd(spare, oldClusterMeshCrd({ "controller-gen.kubebuilder.io/version": "v0.20.1", note: "ours" }));
     const entries = [
       { name: "spare", local: true, allowedNetworks: flat(9) },
       { name: "far", kubeconfigSecretRef: { name: "far-kubeconfig", key: "kubeconfig" }, allowedNetworks: flat(3) },
@@ -150,7 +113,7 @@ describe("the definition of ClusterMesh", () => {
   });
 
   test("B25: a newer definition is left alone", async () => {
-    await installCrd(spare, oldDefinition({ "causeway.dev/version": "99.0.0" }));
+    await installCrd(spare, oldClusterMeshCrd({ "causeway.dev/version": "99.0.0" }));
     const before = await installed();
     const operator = await plane.start();
     await isReady(operator);

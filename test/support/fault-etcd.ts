@@ -3,6 +3,7 @@
 import { execFileSync, spawn } from "node:child_process";
 import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { eventually } from "./eventually.ts";
 import { endProcess, livePid, pidsFolder, signalProcess } from "./server-pids.mjs";
 import type { Server, ServerFleet } from "./servers.ts";
@@ -11,8 +12,8 @@ import type { Server, ServerFleet } from "./servers.ts";
 export type Etcd = {
   /** Copies everything that is stored now. */
   readonly backUp: () => void;
-  /** Takes etcd and its API servers down, puts the copy in place, and brings all up again. */
-  readonly restore: () => Promise<void>;
+  /** Takes etcd and its API servers down, puts the copy in place, and brings all up again, not before a time has passed. */
+  readonly restore: (downMs?: number) => Promise<void>;
 };
 
 /** The etcd of a fleet; the copy goes away with the fleet. */
@@ -30,11 +31,12 @@ export function etcdOf<Name extends string>({ servers }: ServerFleet<Name>): Etc
       cpSync(data, copy, { recursive: true });
       signalProcess(folder, "etcd", "SIGCONT");
     },
-    restore: async () => {
+    restore: async (downMs = 0) => {
       await Promise.all(all.map((server) => server.stop({ hard: true })));
       await endProcess(folder, "etcd", 0);
       rmSync(data, { recursive: true });
       cpSync(copy, data, { recursive: true });
+      await sleep(downMs);
       start(folder, command);
       const ready = `${valueOf(command, "--listen-client-urls")}/readyz`;
       await eventually("etcd to be ready", async () => (await fetch(ready)).status === 200);

@@ -1,0 +1,119 @@
+// From the text of a request to an object of a kind, with the complaints of a real API server.
+
+import { parse as parseYaml } from "yaml";
+import { fieldsOf, textOf } from "../core/json.ts";
+import { badRequest, Refusal, unsupported } from "./answer.ts";
+import { prune, unknownFields, withDefaults } from "./custom-object.ts";
+import { apiVersionOfKind, goFault, type Kind } from "./kind.ts";
+import { readMetadata } from "./object-meta.ts";
+import { type Fields, isFields, quote } from "./value.ts";
+
+/** What a server takes as the body of a patch of a kind. */
+export const patchTypes = (custom: boolean): readonly string[] => [
+  "application/json-patch+json",
+  "application/merge-patch+json",
+  ...(custom ? [] : ["application/strategic-merge-patch+json"]),
+  "application/apply-patch+yaml",
+];
+
+const bodyTypes = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+
+/** The media type of a body, without its parameters. */
+export const mediaType = (header: string | undefined): string => (header ?? "").split(";")[0]?.trim() ?? "";
+
+/** The object in the body of a POST or a PUT. */
+export function readObject(text: string, contentType: string | undefined, kind: Kind): Fields {
+  const type = mediaType(contentType);
+  if (type !== "" && type !== "application/json" && type !== "application/yaml") {
+    throw unsupported(bodyTypes);
+  }
+  const value = type === "application/yaml" ? yamlOf(text) : jsonOf(text, kind);
+  if (!isFields(value)) throw notAnObject(value, text, kind);
+  return typedAs(value, kind, text);
+}
+
+function notAnObject(value: unknown, text: string, { kind }: Kind): Refusal {
+  const actual = Array.isArray(value) ? "array" : typeof value === "boolean" ? "bool" : typeof value;
+  const type = String.raw`struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }`;
+  const why = `json: cannot unmarshal ${actual} into Go value of type ${type} (${Buffer.from(text).toString("hex")})`;
+  return badRequest(
+    `the object provided is unrecognized (must be of type ${kind}): couldn't get version/kind; json parse error: ${why}`,
+  );
+}
+
+/** The value in a text that may be YAML; JSON is YAML, too. */
+export function yamlOf(text: string): unknown {
+  try {
+    return text.startsWith("{") ? JSON.parse(text) : parseYaml(text);
+  } catch (error) {
+    throw badRequest(`error decoding YAML: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+function jsonOf(text: string, { kind }: Kind): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    const shown = text === "" ? "<empty>" : text.length > 30 ? `${text.slice(0, 30)} ...` : text;
+    const why = text === "" ? "unexpected end of JSON input" : goSyntaxError(text);
+    throw badRequest(
+      `the object provided is unrecognized (must be of type ${kind}): couldn't get version/kind; json parse error: ${why} (${shown})`,
+    );
+  }
+}
+
+/** What Go says about the commonest mistake: a key that is not in quotes. */
+function goSyntaxError(text: string): string {
+  const start = /^\s*\{\s*([^"}\s])/.exec(text)?.[1];
+  if (start !== undefined) return `invalid character '${start}' looking for beginning of object key string`;
+  const first = text.trimStart().charAt(0);
+  return /[{["\d-]/.test(first)
+    ? "unexpected end of JSON input"
+    : `invalid character '${first}' looking for beginning of value`;
+}
+
+function typedAs(value: Fields, kind: Kind, text: string): Fields {
+  const expected = apiVersionOfKind(kind);
+  const [apiVersion, named] = [textOf(value["apiVersion"]), textOf(value["kind"])];
+  if (kind.custom) {
+    if (named === undefined || apiVersion === undefined) {
+      const missing = named === undefined ? "Kind" : "apiVersion";
+      const why = `Object '${missing}' is missing in '${text}'`;
+      throw badRequest(
+        `the object provided is unrecognized (must be of type ${kind.kind}): ${why} (${text.slice(0, 30)} ...)`,
+      );
+    }
+    if (apiVersion !== expected) throw wrongVersion(apiVersion, expected);
+    return value;
+  }
+  if (named !== undefined && named !== kind.kind) {
+    throw badRequest(
+      `${named} in version ${quote(kind.version)} cannot be handled as a ${kind.kind}: converting (${named}) to (${kind.kind}): unknown conversion`,
+    );
+  }
+  if (apiVersion !== undefined && apiVersion !== expected) throw wrongVersion(apiVersion, expected);
+  return { ...value, apiVersion: expected, kind: kind.kind };
+}
+
+const wrongVersion = (actual: string, expected: string): Refusal =>
+  badRequest(`the API version in the data (${actual}) does not match the expected API version (${expected})`);
+
+/** An object in the form in which it is kept; thrown, if it cannot be read or has fields that a strict request forbids. */
+export function formed(object: Fields, kind: Kind, isStrict: boolean): Fields {
+  const { metadata, fault } = readMetadata(object["metadata"]);
+  const badly = fault ?? (kind.custom ? undefined : goFault(withoutMetadata(object), kind.schema, kind.kind));
+  const cannot = `${kind.kind} in version ${quote(kind.version)} cannot be handled as a ${kind.kind}`;
+  if (badly !== undefined) throw badRequest(`${cannot}: ${badly}`);
+  if (isStrict) {
+    const unknown = unknownFields(object, kind.schema);
+    if (unknown.length > 0) {
+      const named = unknown.map((field) => `unknown field ${quote(field)}`).join(", ");
+      throw badRequest(`${cannot}: strict decoding error: ${named}`);
+    }
+  }
+  const whole = { ...object, metadata };
+  return kind.custom ? fieldsOf(withDefaults(prune(whole, kind.schema), kind.schema)) : whole;
+}
+
+const withoutMetadata = ({ metadata: _metadata, ...rest }: Fields): Fields => rest;
