@@ -141,6 +141,7 @@ function tenantsOf(tenants) {
     local: false,
     access: [{ namespace: `tenant-${tenant}`, secret: "kubeconfig", key: "value" }],
     observed: "synced",
+    missingKinds: [],
     objects: range(5).map((node) => nodeOf(`node-${node}`, base(tenant) + node)),
   });
   const local = {
@@ -148,6 +149,7 @@ function tenantsOf(tenants) {
     local: true,
     access: [],
     observed: "synced",
+    missingKinds: [],
     objects: [...range(tenants).map(mesh), ...hubNodes],
   };
   return { apiVersion: "causeway.dev/v1alpha1", kind: "World", clusters: [local, ...range(tenants).map(cluster)] };
@@ -177,6 +179,7 @@ function worldOf(clusters, nodes) {
       local: cluster === 0,
       access: cluster === 0 ? [] : [{ namespace: "kilo-system", secret: name(cluster), key: "kubeconfig" }],
       observed: "synced",
+      missingKinds: [],
       objects: [
         ...(cluster === 0 ? [mesh] : []),
         ...range(nodes).map((node) => nodeOf(`node-${String(node).padStart(5, "0")}`, (cluster << bits) + node)),

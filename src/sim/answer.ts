@@ -113,6 +113,14 @@ export const methodNotAllowed = (): Refusal =>
     details: {},
   });
 
+/** The part of the object knows no such method. */
+export const notSupported = (about: About, verb: string): Refusal =>
+  new Refusal(405, {
+    message: `${verb} is not supported on resources of kind ${quote(resourceText(about))}`,
+    reason: "MethodNotAllowed",
+    details: details(about, "", about.plural),
+  });
+
 /** There is one of that name already. */
 export const alreadyExists = (about: About, name: string): Refusal =>
   new Refusal(409, {

@@ -87,12 +87,18 @@ function typedAs(value: Fields, kind: Kind, text: string): Fields {
     if (apiVersion !== expected) throw wrongVersion(apiVersion, expected);
     return value;
   }
-  if (named !== undefined && named !== kind.kind) {
+  const stated = named ?? kind.kind;
+  const cannot = `${stated} in version ${quote(apiVersion?.split("/").at(-1) ?? kind.version)} cannot be handled as a ${kind.kind}`;
+  if (apiVersion !== undefined && apiVersion !== expected) {
+    const why = `no kind ${quote(stated)} is registered for version ${quote(apiVersion)} in scheme "pkg/runtime/scheme.go:111"`;
+    throw badRequest(`${cannot}: ${why}`);
+  }
+  if (stated !== kind.kind) {
+    const internal = kind.group === "" ? "core" : (kind.group.split(".")[0] ?? "");
     throw badRequest(
-      `${named} in version ${quote(kind.version)} cannot be handled as a ${kind.kind}: converting (${named}) to (${kind.kind}): unknown conversion`,
+      `${cannot}: converting (${kind.version}.${stated}) to (${internal}.${kind.kind}): unknown conversion`,
     );
   }
-  if (apiVersion !== undefined && apiVersion !== expected) throw wrongVersion(apiVersion, expected);
   return { ...value, apiVersion: expected, kind: kind.kind };
 }
 

@@ -2,9 +2,9 @@
 
 import { fieldsOf, listOf, textOf } from "../core/json.ts";
 import { type Cause, invalidValue, required } from "./answer.ts";
-import { coreEvent, coreEventSchema, eventFaults, eventsEvent, eventsEventSchema } from "./event-kinds.ts";
+import { coreEvent, coreEventSchema, eventFaults, eventsEvent, eventsEventSchema, noEvent } from "./event-kinds.ts";
 import { goForm, type Kind } from "./kind.ts";
-import { labelName, metadataFaults, pathName, subdomainName } from "./object-meta.ts";
+import { labelName, markFaults, metadataFaults, pathName, subdomainName } from "./object-meta.ts";
 import {
   anything,
   asOne,
@@ -47,6 +47,8 @@ export function builtin(described: Described): Kind {
     checkName: subdomainName,
     storage: `${group}/${plural}`,
     check: () => [],
+    zero: {},
+    about: { group, plural, kind },
     load: (stored) => stored,
     save: (object) => object,
     ...described,
@@ -54,7 +56,7 @@ export function builtin(described: Described): Kind {
       const formed = fieldsOf(goForm(object, schema));
       return described.complete === undefined ? formed : described.complete(formed, before);
     },
-    readers: new Map([...metadataReaders, ...readers]),
+    readers: new Map([...metadataReaders(described.namespaced !== false), ...readers]),
   };
 }
 
@@ -86,12 +88,21 @@ const nodeInfoFields = [
 const noNodeInfo = Object.fromEntries(nodeInfoFields.map((field) => [field, ""]));
 const notReady = { key: "node.kubernetes.io/not-ready", effect: "NoSchedule" };
 
+/** One range in two fields: whichever is written, the other follows. */
+function withPodRanges(spec: Fields): Fields {
+  const { podCIDR, podCIDRs } = spec;
+  const [first] = listOf(podCIDRs);
+  if (podCIDR === first) return spec;
+  return podCIDR === undefined ? { ...spec, podCIDR: first } : { ...spec, podCIDRs: [podCIDR] };
+}
+
 const node = builtin({
   kind: "Node",
   plural: "nodes",
   shortNames: ["no"],
   namespaced: false,
   hasStatus: true,
+  zero: { spec: {}, status: { daemonEndpoints: { kubeletEndpoint: { Port: 0 } }, nodeInfo: noNodeInfo } },
   schema: kindSchema({
     spec: record({
       podCIDR: text,
@@ -115,7 +126,7 @@ const node = builtin({
     ["spec.unschedulable", (object) => fieldsOf(object["spec"])["unschedulable"] === true],
   ]),
   complete: (object, before) => {
-    const spec = fieldsOf(object["spec"]);
+    const spec = withPodRanges(fieldsOf(object["spec"]));
     const status = fieldsOf(object["status"]);
     const taints = listOf(spec["taints"]);
     // The admission plugin TaintNodesByCondition: a new node is not ready before somebody says so.
@@ -204,6 +215,7 @@ const namespace = builtin({
   namespaced: false,
   hasStatus: true,
   checkName: labelName,
+  zero: { spec: {}, status: {} },
   schema: kindSchema({
     spec: record({ finalizers: listOfAll(text) }),
     status: record({ phase: text, conditions: condition() }),
@@ -227,6 +239,7 @@ const lease = builtin({
   group: "coordination.k8s.io",
   createsOnPut: true,
   putsUnconditionally: false,
+  zero: { spec: {} },
   schema: kindSchema({
     spec: record({
       holderIdentity: kept(text),
@@ -272,6 +285,7 @@ const rbac = (kind: string, namespaced: boolean): Kind =>
     namespaced,
     checkName: pathName,
     createsOnPut: true,
+    zero: kind.endsWith("Binding") ? { roleRef: { apiGroup: "", kind: "", name: "" } } : { rules: null },
     schema: kindSchema(
       kind.endsWith("Binding")
         ? { subjects: listOfAll(subject), roleRef: kept(roleRef) }
@@ -333,6 +347,22 @@ const service = builtin({
   }),
 });
 
+/** Nothing runs here: Pods are what somebody wrote, so that kubectl finds none or those. */
+const pod = builtin({
+  kind: "Pod",
+  plural: "pods",
+  shortNames: ["po"],
+  hasStatus: true,
+  schema: kindSchema({
+    spec: { ...anything, type: "object", additional: anything },
+    status: { ...anything, type: "object", additional: anything },
+  }),
+  readers: new Map<string, FieldReader>([
+    ["spec.nodeName", (object) => fieldsOf(object["spec"])["nodeName"]],
+    ["status.phase", (object) => fieldsOf(object["status"])["phase"]],
+  ]),
+});
+
 const eventReaders = (about: string, controller: string): ReadonlyMap<string, FieldReader> =>
   new Map<string, FieldReader>([
     ...["kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"].map(
@@ -350,6 +380,7 @@ const events = [
     shortNames: ["ev"],
     createsOnPut: true,
     schema: coreEventSchema,
+    zero: coreEvent(noEvent),
     readers: eventReaders("involvedObject", "reportingComponent"),
     complete: (object) => ({
       ...object,
@@ -372,14 +403,12 @@ const events = [
     createsOnPut: true,
     storage: "/events",
     schema: eventsEventSchema,
+    zero: noEvent,
+    about: { group: "", plural: "events", kind: "Event" },
     readers: eventReaders("regarding", "reportingController"),
     complete: (object) => ({
       ...object,
-      eventTime: object["eventTime"] ?? null,
-      regarding: fieldsOf(object["regarding"]),
-      deprecatedSource: fieldsOf(object["deprecatedSource"]),
-      deprecatedFirstTimestamp: object["deprecatedFirstTimestamp"] ?? null,
-      deprecatedLastTimestamp: object["deprecatedLastTimestamp"] ?? null,
+      ...Object.fromEntries(Object.entries(noEvent).map(([field, none]) => [field, object[field] ?? none])),
     }),
     check: (object, before) => (before === undefined ? eventFaults(object) : []),
   }),
@@ -392,6 +421,7 @@ export const builtinKinds: readonly Kind[] = [
   configMap,
   secret,
   service,
+  pod,
   serviceAccount,
   ...events,
   lease,
@@ -404,6 +434,7 @@ export const builtinKinds: readonly Kind[] = [
 
 /** What is wrong with an object of a kind that is built in. */
 export const builtinFaults = (kind: Kind, object: Fields, before: Fields | undefined): readonly Cause[] => [
+  ...(before === undefined ? [] : markFaults(fieldsOf(object["metadata"]))),
   ...metadataFaults(fieldsOf(object["metadata"]), kind.checkName),
   ...kind.check(object, before),
 ];

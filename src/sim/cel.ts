@@ -8,8 +8,12 @@ import { isFields, sameValue } from "./value.ts";
 export type CelRule = {
   readonly rule: string;
   readonly message: string;
-  readonly holds: (self: unknown) => boolean;
+  /** Whether it holds, or why it cannot be said. */
+  readonly holds: (self: unknown) => boolean | string;
 };
+
+/** A rule that cannot be evaluated on some value. */
+class CelFault extends Error {}
 
 type Evaluate = (self: unknown) => unknown;
 
@@ -18,11 +22,15 @@ export function compileRule(written: unknown): CelRule {
   const { rule, message } = fieldsOf(written);
   const source = textOf(rule) ?? "";
   const evaluate = new Parser(source).parse();
-  return {
-    rule: source,
-    message: textOf(message) ?? `failed rule: ${source}`,
-    holds: (self) => evaluate(self) === true,
+  const holds = (self: unknown): boolean | string => {
+    try {
+      return evaluate(self) === true;
+    } catch (error) {
+      if (error instanceof CelFault) return error.message;
+      throw error;
+    }
   };
+  return { rule: source, message: textOf(message) ?? `failed rule: ${source}`, holds };
 }
 
 const tokens =
@@ -130,7 +138,7 @@ class Parser {
       } else if (this.#take("[")) {
         const index = this.#either();
         if (!this.#take("]")) return this.#refuse();
-        value = (self) => listOf(before(self))[Number(index(self))];
+        value = (self) => itemOf(before(self), Number(index(self)));
       } else return value;
     }
   }
@@ -149,6 +157,12 @@ class Parser {
   #refuse(): never {
     throw new Error(`the simulation cannot read this rule: ${this.#source}`);
   }
+}
+
+function itemOf(list: unknown, index: number): unknown {
+  const items = listOf(list);
+  if (index < items.length) return items[index];
+  throw new CelFault(`index out of bounds: ${index}`);
 }
 
 function compared(sign: string, a: unknown, b: unknown): boolean {

@@ -9,6 +9,9 @@ const nameHelp =
 const ageHelp =
   "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
 
+const dataHelp =
+  "Data contains the configuration data. Each key must consist of alphanumeric characters, '-', '_' or '.'. Values with non-UTF-8 byte sequences must use the BinaryData field. The keys stored in Data must not overlap with the keys in the BinaryData field, this is enforced during validation process.";
+
 const metadataOf = (object: Fields): Fields => fieldsOf(object["metadata"]);
 
 const nameColumn: Column = {
@@ -29,9 +32,9 @@ const ageColumn: Column = {
   cell: (object, nowMs) => ageText(metadataOf(object)["creationTimestamp"], nowMs),
 };
 
-const column = (name: string, cell: Column["cell"], type = "string"): Column => ({
+const column = (name: string, cell: Column["cell"]): Column => ({
   name,
-  type,
+  type: "string",
   format: "",
   description: "",
   priority: 0,
@@ -51,16 +54,16 @@ const special: Readonly<Record<string, readonly Column[]>> = {
     }),
     column("Roles", () => "<none>"),
   ],
-  ConfigMap: [column("Data", (object) => size(object["data"]), "integer")],
-  Secret: [column("Type", (object) => object["type"]), column("Data", (object) => size(object["data"]), "integer")],
+  ConfigMap: [{ ...column("Data", (object) => size(object["data"])), description: dataHelp }],
+  Secret: [column("Type", (object) => object["type"]), column("Data", (object) => size(object["data"]))],
   Lease: [column("Holder", (object) => fieldsOf(object["spec"])["holderIdentity"] ?? "")],
   ServiceCIDR: [column("CIDRs", (object) => listOf(fieldsOf(object["spec"])["cidrs"]).join(","))],
 };
 
 /** The columns of a kind that is built in. */
 export const builtinColumns = (kind: string): readonly Column[] => {
-  if (kind === "Event") return [nameColumn, ...eventColumns, ageColumn];
-  return [nameColumn, ...(special[kind] ?? []), ageColumn];
+  const age = { ...ageColumn, type: "string" };
+  return [nameColumn, ...(kind === "Event" ? eventColumns : (special[kind] ?? [])), age];
 };
 
 const eventColumns: readonly Column[] = [
@@ -92,7 +95,7 @@ export function customColumns(written: unknown): readonly Column[] {
       },
     };
   });
-  return given.length === 0 ? [nameColumn, { ...ageColumn }] : [nameColumn, ...given];
+  return given.length === 0 ? [nameColumn, ageColumn] : [nameColumn, ...given];
 }
 
 /** The first value at a path like `.status.conditions[?(@.type=="Ready")].status`. */

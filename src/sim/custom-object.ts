@@ -58,7 +58,13 @@ export function withDefaults(value: unknown, schema: Schema): unknown {
 
 /** What is wrong with a value: first its shape and, if that lets them run, the rules of its schema. */
 export function faultsOf(value: unknown, schema: Schema, nameFaults: readonly Cause[] = []): readonly Cause[] {
-  const faults = [...nameFaults, ...shapeFaults(value, schema, "")];
+  // A status is validated by itself, so that what is wrong in it is named as seen from there.
+  const shape = shapeFaults(value, schema, "").map((fault) =>
+    fault.field.startsWith("status.")
+      ? { ...fault, message: fault.message.replace(`: ${fault.field} in body`, `: ${fault.field.slice(7)} in body`) }
+      : fault,
+  );
+  const faults = [...nameFaults, ...shape];
   if (!hasRules(schema)) return faults;
   if (faults.some(({ reason }) => blocking.has(reason))) return [...faults, unchecked];
   return [...faults, ...ruleFaults(value, schema, "")];
@@ -87,9 +93,12 @@ const hasRules = (schema: Schema): boolean =>
 
 function ruleFaults(value: unknown, schema: Schema, path: string): readonly Cause[] {
   if (value === undefined || value === null) return [];
-  const own = schema.rules
-    .filter(({ holds }) => !holds(value))
-    .map(({ message }) => ({ reason: "FieldValueInvalid", message: `Invalid value: ${message}`, field: path }));
+  const own = schema.rules.flatMap(({ holds, message }): Cause[] => {
+    const held = holds(value);
+    if (held === true) return [];
+    const why = held === false ? message : `${quote(typeName(value))}: ${held} evaluating rule: ${message}`;
+    return [{ reason: "FieldValueInvalid", message: `Invalid value: ${why}`, field: path }];
+  });
   if (Array.isArray(value)) {
     const { items } = schema;
     return items === undefined

@@ -123,10 +123,12 @@ export function kindsOf(definition: Fields): readonly Kind[] {
         schema: customSchema(fieldsOf(version["schema"])["openAPIV3Schema"]),
         columns: customColumns(version["additionalPrinterColumns"]),
         checkName: subdomainName,
-        readers: new Map(metadataReaders),
+        readers: new Map(metadataReaders(spec["scope"] === "Namespaced")),
         storage: `${group}/${plain("plural")}`,
         complete: (object) => object,
         check: () => [],
+        zero: {},
+        about: { group, plural: plain("plural"), kind: plain("kind") },
         load: (stored) => {
           const apiVersion = `${group}/${textOf(version["name"]) ?? ""}`;
           return stored["apiVersion"] === apiVersion ? stored : { ...stored, apiVersion };

@@ -1,6 +1,6 @@
 // What a server says about itself: its version, its health, and which kinds it serves.
 
-import { json, noSuchPath, plain, type SimReply } from "./answer.ts";
+import { json, noSuchPath, noSuchResource, plain, type SimReply } from "./answer.ts";
 import { apiVersionOfKind, type Kind } from "./kind.ts";
 import type { Fields } from "./value.ts";
 
@@ -31,7 +31,8 @@ export function describe(path: string, kinds: readonly Kind[]): SimReply {
     case "api":
       if (parts.length === 1)
         return json(200, { kind: "APIVersions", versions: ["v1"], serverAddressByClientCIDRs: [] });
-      return parts.length === 2 ? resourceList(kinds, "", first ?? "") : noSuchPath();
+      if (first !== "v1") throw noSuchResource();
+      return resourceList(kinds, "", first);
     case "apis":
       if (parts.length === 1) return json(200, groupList(kinds));
       if (parts.length === 2) return groupOf(kinds, first ?? "");

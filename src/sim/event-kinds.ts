@@ -1,9 +1,10 @@
 // Events are one thing in two versions: `v1`, which kubectl reads, and `events.k8s.io/v1`, which we write. They are
 // kept in the second form.
 
-import { fieldsOf, textOf } from "../core/json.ts";
+import { textOf } from "../core/json.ts";
 import { type Cause, invalidValue, required } from "./answer.ts";
 import { asOne, integer, kept, kindSchema, record, text } from "./schema.ts";
+import { qualifiedNameFaults } from "./object-meta.ts";
 import type { Fields } from "./value.ts";
 
 const reference = asOne(
@@ -47,6 +48,15 @@ export const eventsEventSchema = kindSchema({
   reportingInstance: text,
 });
 
+/** An Event of `events.k8s.io/v1` with nothing in it. */
+export const noEvent: Fields = {
+  eventTime: null,
+  regarding: {},
+  deprecatedSource: {},
+  deprecatedFirstTimestamp: null,
+  deprecatedLastTimestamp: null,
+};
+
 const names: readonly (readonly [core: string, events: string])[] = [
   ["involvedObject", "regarding"],
   ["message", "note"],
@@ -75,19 +85,17 @@ const renamed = (object: Fields, translated: ReadonlyMap<string, string>): Field
 
 /** What is wrong with a new Event of `events.k8s.io/v1`. */
 export function eventFaults(object: Fields): readonly Cause[] {
-  const { eventTime, reportingController, reportingInstance, action, reason, type, note, regarding } = object;
+  const { eventTime, reportingController, reportingInstance, action, reason, type, note } = object;
   const faults: Cause[] = [];
-  const { namespace } = fieldsOf(object["metadata"]);
-  const about = textOf(fieldsOf(regarding)["namespace"]) ?? "";
-  if (about === "" ? namespace !== "default" && namespace !== "kube-system" : about !== namespace) {
-    faults.push(invalidValue("involvedObject.namespace", about, "does not match event.namespace"));
-  }
   if (textOf(eventTime) === undefined) faults.push(required("eventTime"));
-  if (textOf(reportingController) === undefined) faults.push(required("reportingController"));
+  const controller = textOf(reportingController) ?? "";
+  if (controller === "") faults.push(required("reportingController"));
+  for (const why of qualifiedNameFaults(controller)) faults.push(invalidValue("reportingController", controller, why));
   if (textOf(reportingInstance) === undefined) faults.push(required("reportingInstance"));
   if (textOf(action) === undefined) faults.push(required("action"));
   if (textOf(reason) === undefined) faults.push(required("reason"));
-  if (type !== "Normal" && type !== "Warning") faults.push(invalidValue("type", type ?? "", "has invalid value: "));
+  if (type !== "Normal" && type !== "Warning")
+    faults.push(invalidValue("type", "", `has invalid value: ${textOf(type) ?? ""}`));
   if (typeof note === "string" && note.length > 1024) {
     faults.push(invalidValue("message", "", "can have at most 1024 characters"));
   }

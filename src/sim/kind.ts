@@ -44,6 +44,10 @@ export type Kind = About & {
   readonly complete: (object: Fields, before: Fields | undefined) => Fields;
   /** What is wrong with an object beyond its shape. */
   readonly check: (object: Fields, before: Fields | undefined) => readonly Cause[];
+  /** What refusals of its objects name. */
+  readonly about: About;
+  /** What Go writes for an object with nothing in it, beside its metadata. */
+  readonly zero: Fields;
   /** From the stored form to this version's, and back. */
   readonly load: (stored: Fields) => Fields;
   readonly save: (object: Fields) => Fields;

@@ -16,7 +16,7 @@ import {
 } from "./field-set.ts";
 import type { Schema } from "./schema.ts";
 import { compare, fieldsIn, merge, removeFields, unowned, withoutManagers } from "./typed.ts";
-import { type Fields, quote } from "./value.ts";
+import { type Fields, quote, sameValue } from "./value.ts";
 
 /** What one manager owns, and how it came to it. */
 export type Manager = {
@@ -37,6 +37,8 @@ export type Writer = {
   readonly schema: Schema;
   /** Fields that this path does not write: the status, or everything but the status. */
   readonly ignored: readonly (readonly string[])[];
+  /** An object of the kind with nothing in it. */
+  readonly zero: Fields;
 };
 
 /** A field that somebody else owns. */
@@ -68,7 +70,7 @@ export function withManagers(object: Fields, managers: readonly Manager[]): Fiel
     manager: name,
     operation: rest.operation,
     apiVersion: rest.apiVersion,
-    time: rest.time,
+    ...(rest.time === "" ? {} : { time: rest.time }),
     fieldsType: "FieldsV1",
     fieldsV1: fieldsV1(fields),
     ...(subresource === "" ? {} : { subresource }),
@@ -90,7 +92,7 @@ export function managersAfterUpdate(
   writer: Writer,
 ): readonly Manager[] {
   if (before !== undefined && managers.length === 0) return managers; // never tracked, and not begun by an update
-  const old = before === undefined ? {} : withoutManagers(before);
+  const old = before === undefined ? writer.zero : withoutManagers(before);
   const { removed, modified, added } = compare(old, withoutManagers(after), writer.schema);
   const changed = kept(union(modified, added), writer);
   const gone = kept(removed, writer);
@@ -132,7 +134,9 @@ export function applied(
   }
   const left = released(others, changed, kept(removed, writer));
   const fields = difference(wanted, unowned);
-  const mine = { ...asManager(writer, "Apply"), fields };
+  // Who applies what is there already owns it, but has not written it at any time.
+  const time = sameValue(before, object) ? (last?.time ?? "") : writer.time;
+  const mine = { ...asManager(writer, "Apply"), time, fields };
   return ok({ object, managers: fields.size === 0 ? left : [...left, mine] });
 }
 

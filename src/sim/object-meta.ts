@@ -82,7 +82,7 @@ export function metadataFaults(metadata: Fields, checkName: NameCheck): readonly
 }
 
 /** What is wrong with labels, annotations and finalizers. */
-function markFaults({ labels, annotations, finalizers }: Fields): readonly Cause[] {
+export function markFaults({ labels, annotations, finalizers }: Fields): readonly Cause[] {
   const labelling = Object.entries(fieldsOf(labels)).flatMap(([key, value]) => [
     ...qualifiedNameFaults(key).map((why) => invalidValue("metadata.labels", key, why)),
     ...labelValueFaults(String(value)).map((why) => invalidValue("metadata.labels", value, why)),

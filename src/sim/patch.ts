@@ -40,14 +40,30 @@ export function strategicPatch(target: unknown, patch: unknown, schema: Schema |
 }
 
 function mergeItems(target: unknown, patch: readonly unknown[], { keys, items }: Schema): unknown {
-  let out = [...listOf(target)];
-  for (const item of patch) {
-    const fields = fieldsOf(item);
-    const isSame = (other: unknown): boolean => keys.every((key) => sameValue(fieldsOf(other)[key], fields[key]));
-    if (fields["$patch"] === "delete") out = out.filter((other) => !isSame(other));
-    else if (out.some(isSame)) {
-      out = out.map((other) => (isSame(other) ? strategicPatch(other, item, items) : other));
-    } else out.push(strategicPatch({}, item, items));
+  const isSame = (a: unknown, b: unknown): boolean =>
+    keys.every((key) => sameValue(fieldsOf(a)[key], fieldsOf(b)[key]));
+  const live = listOf(target);
+  const gone = patch.filter((item) => fieldsOf(item)["$patch"] === "delete");
+  const given = patch.filter((item) => !gone.includes(item));
+  const merged = given.map((item) => strategicPatch(live.find((other) => isSame(other, item)) ?? {}, item, items));
+  const others = live.filter((other) => !patch.some((item) => isSame(item, other)));
+  return interleaved(others, merged, (item) => live.findIndex((other) => isSame(other, item)));
+}
+
+/** What only the server has stands before what is patched only where it stood before it. */
+function interleaved(
+  others: readonly unknown[],
+  given: readonly unknown[],
+  placeOf: (item: unknown) => number,
+): readonly unknown[] {
+  const out: unknown[] = [];
+  let [o, g] = [0, 0];
+  while (o < others.length || g < given.length) {
+    const place = placeOf(given[g]);
+    const isFirst = g >= given.length || (o < others.length && place >= 0 && placeOf(others[o]) < place);
+    out.push(isFirst ? others[o] : given[g]);
+    if (isFirst) o += 1;
+    else g += 1;
   }
   return out;
 }

@@ -43,7 +43,8 @@ export function listObjects(
   const chosen = all.map(([key, stored]) => [key, kind.load(stored)] as const).filter(([, object]) => selects(object));
   const shown = limit > 0 && chosen.length > limit ? chosen.slice(0, limit) : chosen;
   const last = shown[shown.length - 1]?.[0];
-  const rest = chosen.length - shown.length;
+  // A real server stops looking when a page is full, so it says "there is more" without knowing whether it is selected.
+  const rest = last === undefined || shown.length < limit || limit === 0 ? 0 : all.filter(([key]) => key > last).length;
   const hasSelector = query.get("labelSelector") !== null || query.get("fieldSelector") !== null;
   const marks = {
     resourceVersion: String(page.revision),

@@ -59,11 +59,11 @@ export function removeObject(tools: WriteTools, write: Write, options: RemovalOp
 function refuseUnmet({ kind, name }: Write, metadata: Fields, { uid, resourceVersion }: RemovalOptions): void {
   if (uid !== undefined && uid !== metadata["uid"]) {
     const why = `the UID in the precondition (${uid}) does not match the UID in record (${String(metadata["uid"])}). The object might have been deleted and then recreated`;
-    throw conflict(kind, name, why, "kind");
+    throw conflict(kind.about, name, why, "kind");
   }
   if (resourceVersion !== undefined && resourceVersion !== metadata["resourceVersion"]) {
     const why = `the ResourceVersion in the precondition (${resourceVersion}) does not match the ResourceVersion in record (${String(metadata["resourceVersion"])}). The object might have been modified`;
-    throw conflict(kind, name, why, "kind");
+    throw conflict(kind.about, name, why, "kind");
   }
 }
 

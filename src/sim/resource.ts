@@ -8,6 +8,7 @@ import {
   methodNotAllowed,
   noSuchResource,
   notFound,
+  notSupported,
   required,
   type SimAnswer,
   type SimReply,
@@ -80,7 +81,7 @@ function refuseMisplaced({ kind, resource }: Asked): void {
   if (kind.custom) {
     if (verb === "update" && name === "") throw badRequest("name must be provided");
     if (subresource === "" || verb === "get" || verb === "update" || verb === "patch") return;
-    throw methodNotAllowed();
+    throw notSupported(kind, verb);
   }
   const isOne = name !== "";
   const isWrongPlace = verb === "create" ? isOne && !isToken : (verb === "update" || verb === "patch") && !isOne;

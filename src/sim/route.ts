@@ -13,6 +13,8 @@ export type ResourceRoute = {
   readonly plural: string;
   readonly namespace: string;
   readonly name: string;
+  /** The one object that a list or a watch is limited to, as far as rights are concerned. */
+  readonly selected: string;
   readonly subresource: string;
 };
 
@@ -43,8 +45,13 @@ function resourceOf(method: string, path: string, query: URLSearchParams): Resou
   const [plural = "", name = "", subresource = ""] = isInside ? parts.slice(2) : parts;
   const namespace = isInside || (plural === "namespaces" && name !== "") ? (parts[1] ?? "") : "";
   const verb = verbOf(method, name, query);
-  return verb === undefined ? undefined : { verb, group, version, plural, namespace, name, subresource };
+  if (verb === undefined) return undefined;
+  const selected = verb === "list" || verb === "watch" ? selectedName(query.get("fieldSelector") ?? "") : name;
+  return { verb, group, version, plural, namespace, name, selected, subresource };
 }
+
+const selectedName = (fieldSelector: string): string =>
+  /(?:^|,)metadata\.name==?([^,=!]+)/.exec(fieldSelector)?.[1] ?? "";
 
 const namespaceParts = new Set(["status", "finalize"]);
 

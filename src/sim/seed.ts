@@ -9,7 +9,22 @@ export function seedServer(store: Store, names: RandomNames, nowMs: number, serv
     store.put("/namespaces", name, {
       apiVersion: "v1",
       kind: "Namespace",
-      metadata: { name, uid: names.uid(), creationTimestamp, labels: { "kubernetes.io/metadata.name": name } },
+      metadata: {
+        name,
+        uid: names.uid(),
+        creationTimestamp,
+        labels: { "kubernetes.io/metadata.name": name },
+        managedFields: [
+          {
+            manager: "kube-apiserver",
+            operation: "Update",
+            apiVersion: "v1",
+            time: creationTimestamp,
+            fieldsType: "FieldsV1",
+            fieldsV1: { "f:metadata": { "f:labels": { ".": {}, "f:kubernetes.io/metadata.name": {} } } },
+          },
+        ],
+      },
       spec: { finalizers: ["kubernetes"] },
       status: { phase: "Active" },
     });

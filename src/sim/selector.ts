@@ -66,7 +66,8 @@ const plainText = (value: unknown): string =>
   typeof value === "string" ? value : typeof value === "boolean" || typeof value === "number" ? String(value) : "";
 
 /** What every kind can be selected by. */
-export const metadataReaders: readonly (readonly [string, FieldReader])[] = [
-  ["metadata.name", (object) => fieldsOf(object["metadata"])["name"]],
-  ["metadata.namespace", (object) => fieldsOf(object["metadata"])["namespace"]],
-];
+export const metadataReaders = (namespaced: boolean): readonly (readonly [string, FieldReader])[] =>
+  ["name", ...(namespaced ? ["namespace"] : [])].map((field) => [
+    `metadata.${field}`,
+    (object) => fieldsOf(object["metadata"])[field],
+  ]);

@@ -93,15 +93,15 @@ export class Store {
     return after;
   }
 
-  /** Removes an object; `last` is how it looked when it went, if not as it is kept. */
-  remove(storage: string, key: string, last?: Fields): void {
+  /** Removes an object. Whoever watches sees it as it was kept last, whatever the write that ended it said. */
+  remove(storage: string, key: string): void {
     const collection = this.#collection(storage);
     const before = collection.objects.get(key);
     if (before === undefined) return;
     const revision = this.#next();
     collection.objects.delete(key);
     collection.keys = undefined;
-    this.#record(collection, { revision, key, type: "DELETED", before, after: numbered(last ?? before, revision) });
+    this.#record(collection, { revision, key, type: "DELETED", before, after: numbered(before, revision) });
   }
 
   /** The changes after one; nothing, if some of them are forgotten. */
@@ -172,7 +172,7 @@ export class Store {
       const dropped = collection.history.splice(0, Math.ceil(this.#changesMax / 4));
       collection.floor = dropped[dropped.length - 1]?.revision ?? collection.floor;
     }
-    for (const listener of [...collection.listeners]) listener(change);
+    for (const listener of Array.from(collection.listeners)) listener(change);
   }
 }
 

@@ -203,8 +203,8 @@ export function removeFields(value: unknown, set: FieldSet, schema: Schema): unk
   for (const [key, field] of Object.entries(fieldsOf(value))) {
     const node = set.get(`f:${key}`);
     if (node?.member === true) continue;
-    const left = removeFields(field, node?.below ?? noFields, fieldSchema(schema, key) ?? anything);
-    if (left !== undefined) out[key] = left;
+    // What is emptied is null, not gone: whoever owns it as a whole still does.
+    out[key] = removeFields(field, node?.below ?? noFields, fieldSchema(schema, key) ?? anything) ?? null;
   }
   return Object.keys(out).length === 0 ? undefined : out;
 }
@@ -213,8 +213,7 @@ export function removeFields(value: unknown, set: FieldSet, schema: Schema): unk
 export function typingFaults(value: unknown, schema: Schema, path = ""): readonly string[] {
   if (value === null) return [];
   if (Array.isArray(value)) {
-    if (schema.type !== "array" && schema.type !== "any")
-      return [`${path}: expected ${smdType(schema)}, got &{${goText(value)}}`];
+    if (schema.type !== "array" && schema.type !== "any") return [mistyped(path, schema, value)];
     if (schema.list === "atomic") return value.flatMap((item) => typingFaults(item, schema.items ?? anything, path));
     const seen = new Set<string>();
     return value.flatMap((item) => {
@@ -226,8 +225,7 @@ export function typingFaults(value: unknown, schema: Schema, path = ""): readonl
     });
   }
   if (isFields(value)) {
-    if (schema.type !== "object" && schema.type !== "any")
-      return [`${path}: expected ${smdType(schema)}, got &{${goText(value)}}`];
+    if (schema.type !== "object" && schema.type !== "any") return [mistyped(path, schema, value)];
     return Object.entries(value).flatMap(([key, field]) => {
       const known = fieldSchema(schema, key);
       if (known === undefined) return [`${path}.${key}: field not declared in schema`];
@@ -240,11 +238,24 @@ export function typingFaults(value: unknown, schema: Schema, path = ""): readonl
 function scalarFault(value: unknown, schema: Schema, path: string): readonly string[] {
   const actual = typeof value === "number" ? (Number.isInteger(value) ? "integer" : "number") : typeof value;
   if (schema.type === "any" || schema.type === actual || (schema.type === "number" && actual === "integer")) return [];
-  return [`${path}: expected ${smdType(schema)}, got &{${goText(value)}}`];
+  return [mistyped(path, schema, value)];
 }
 
-const smdType = ({ type }: Schema): string =>
-  type === "object" ? "map" : type === "array" ? "list" : type === "string" ? "string" : "numeric (int or float)";
+/** What structured-merge-diff says, each type in a form of its own. */
+function mistyped(path: string, { type }: Schema, value: unknown): string {
+  switch (type) {
+    case "string":
+      return `${path}: expected string, got &value.valueUnstructured{Value:${JSON.stringify(value)}}`;
+    case "boolean":
+      return `${path}: expected boolean, got &{${goText(value)}}`;
+    case "object":
+      return `${path}: expected map, got &{${goText(value)}}`;
+    case "array":
+      return `${path}: expected list, got &{${goText(value)}}`;
+    default:
+      return `${path}: expected numeric (int or float), got ${typeof value}`;
+  }
+}
 
 const goText = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
 

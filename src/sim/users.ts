@@ -84,13 +84,13 @@ export class Users {
     }
     const { verb, group, plural, subresource, namespace } = resource;
     const what = subresource === "" ? plural : `${plural}/${subresource}`;
-    const wanted = { verb, group, what, name: resource.name, namespace };
+    const wanted = { verb, group, what, name: resource.selected, namespace };
     if (this.#rulesOf(user).some((rule) => allows(rule, wanted))) return undefined;
     const where = namespace === "" ? "at the cluster scope" : `in the namespace ${quote(namespace)}`;
     const about: About = { group, plural, kind: plural };
     return forbidden(
       about,
-      resource.name,
+      resource.selected,
       `User ${quote(name)} cannot ${verb} resource ${quote(what)} in API group ${quote(group)} ${where}`,
     );
   }

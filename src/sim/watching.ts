@@ -2,7 +2,7 @@
 
 import { fieldsOf } from "../core/json.ts";
 import type { Clock } from "../kube/runtime.ts";
-import { expired, type SimAnswer, type SimLine } from "./answer.ts";
+import { expired, internal, type SimAnswer, type SimLine } from "./answer.ts";
 import { apiVersionOfKind, type Kind } from "./kind.ts";
 import { isInside, numberIn, revisionIn, type Selection } from "./read.ts";
 import { isTrue } from "./route.ts";
@@ -51,11 +51,16 @@ export class Watches {
 
   /** Ends all of them, as a server that goes down does. */
   endAll(): void {
-    for (const stream of [...this.#open]) stream.end();
+    for (const stream of Array.from(this.#open)) stream.end();
   }
 
   open(watching: Watching): SimAnswer {
-    const since = revisionIn(watching.query.get("resourceVersion") ?? "");
+    const stated = watching.query.get("resourceVersion") ?? "";
+    if (!/^\d*$/.test(stated)) {
+      const why = `strconv.ParseUint: parsing ${JSON.stringify(stated)}: invalid syntax`;
+      throw internal(`resourceVersion: Invalid value: ${JSON.stringify(stated)}: ${why}`);
+    }
+    const since = revisionIn(stated);
     numberIn(watching.query, "timeoutSeconds");
     const stream = new Stream(watching, this.#clock, () => this.#open.delete(stream));
     const { kind } = watching.selection;

@@ -55,7 +55,7 @@ const metadataOf = (object: Fields): Fields => fieldsOf(object["metadata"]);
 /** The object as this version of its kind shows it; thrown, if there is none. */
 export function loaded(store: Store, { kind, namespace, name }: Pick<Write, "kind" | "namespace" | "name">): Fields {
   const stored = store.get(kind.storage, keyOf(namespace, name));
-  if (stored === undefined) throw notFound(kind, name);
+  if (stored === undefined) throw notFound(kind.about, name);
   return kind.load(stored);
 }
 
@@ -78,9 +78,10 @@ export function createObject(tools: WriteTools, write: Write, given: Fields): Wr
 /** An object as it is when somebody comes to own its fields: with defaults, but without what admission adds. */
 function ownable(object: Fields, kind: Kind): Fields {
   if (kind.custom) return object;
-  const completed = kind.complete(object, undefined);
-  if (kind.kind !== "Node" && kind.kind !== "Namespace") return completed;
-  return withField(completed, "spec", fieldsOf(goForm(object, kind.schema))["spec"]);
+  // Only a new Node is tainted, and only a new Namespace gets its finalizers.
+  return kind.kind === "Node" || kind.kind === "Namespace"
+    ? kind.complete(object, { spec: fieldsOf(goForm(object, kind.schema))["spec"] })
+    : kind.complete(object, undefined);
 }
 
 function insert(tools: WriteTools, write: Write, candidate: Fields): Written {
@@ -99,7 +100,7 @@ function insert(tools: WriteTools, write: Write, candidate: Fields): Written {
   const key = keyOf(namespace, name);
   const present = store.get(kind.storage, key);
   if (present !== undefined) {
-    const refusal = alreadyExists(kind, name);
+    const refusal = alreadyExists(kind.about, name);
     if (metadataOf(present)["deletionTimestamp"] === undefined) throw refusal;
     const { message, reason, details } = fieldsOf(refusal.reply.body);
     throw new Refusal(409, { message: `object is being deleted: ${String(message)}`, reason, details });
@@ -155,21 +156,21 @@ export function replaceObject(tools: WriteTools, write: Write, given: Fields): W
   const { uid, resourceVersion } = metadataOf(placed);
   const stored = tools.store.get(kind.storage, keyOf(write.namespace, name));
   if (stored === undefined) {
-    if (!kind.createsOnPut || write.subresource !== "") throw notFound(kind, name);
+    if (!kind.createsOnPut || write.subresource !== "") throw notFound(kind.about, name);
     return createObject(tools, write, given);
   }
   const before = kind.load(stored);
   if (uid !== undefined && uid !== metadataOf(before)["uid"]) {
     const wanted = `UID in precondition: ${textOf(uid) ?? ""}, UID in object meta: ${textOf(metadataOf(before)["uid"]) ?? ""}`;
     throw conflict(
-      kind,
+      kind.about,
       name,
       `StorageError: invalid object, Code: 4, Key: ${storageKey(write)}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: ${wanted}`,
     );
   }
   if (resourceVersion === undefined && !kind.putsUnconditionally) {
     const why = "must be specified for an update";
-    throw invalid(kind, name, [invalidValue("metadata.resourceVersion", 0, why)], "plural");
+    throw invalid(kind.about, name, [invalidValue("metadata.resourceVersion", 0, why)], "plural");
   }
   return changeObject(tools, write, before, placed);
 }
@@ -224,7 +225,7 @@ export function applyObject(tools: WriteTools, write: Write, config: Fields, for
     throw internal(`failed to create typed patch object (${who}; ${expected}, Kind=${kind.kind}): ${why}`);
   }
   const stored = tools.store.get(kind.storage, keyOf(write.namespace, name));
-  if (stored === undefined && write.subresource !== "") throw notFound(kind, name);
+  if (stored === undefined && write.subresource !== "") throw notFound(kind.about, name);
   const live = stored === undefined ? { apiVersion: expected, kind: kind.kind, metadata: {} } : kind.load(stored);
   const result = applied(live, wanted, { writer: writerOf(write), force });
   if (!result.ok) throw applyConflict(result.error);
@@ -243,7 +244,7 @@ function applyNew(tools: WriteTools, write: Write, object: Fields, managers: rea
   const { uid, resourceVersion: _version, ...metadata } = metadataOf(read);
   if (uid !== undefined) {
     const why = `uid mismatch: the provided object specified uid ${textOf(uid) ?? ""}, and no existing object was found`;
-    throw conflict(kind, name, why);
+    throw conflict(kind.about, name, why);
   }
   return insert(tools, write, withManagers({ ...read, metadata }, managers));
 }
@@ -266,7 +267,7 @@ export function changeObject(
   if (given !== undefined && !/^\d+$/.test(given))
     throw internal(`strconv.ParseUint: parsing ${quote(given)}: invalid syntax`);
   const old = metadataOf(before);
-  if (given !== undefined && given !== old["resourceVersion"]) throw modifiedMeanwhile(kind, name);
+  if (given !== undefined && given !== old["resourceVersion"]) throw modifiedMeanwhile(kind.about, name);
   const split = divided(write, before, withSystemFields(candidate, old));
   const completed = kind.custom ? split : kind.complete(split, before);
   const stated = managersOf(candidate);
@@ -279,7 +280,7 @@ export function changeObject(
   const key = keyOf(write.namespace, name);
   const { deletionTimestamp, finalizers } = metadataOf(object);
   if (deletionTimestamp !== undefined && listOf(finalizers).length === 0 && !isHeld(object)) {
-    tools.store.remove(kind.storage, key, kind.save(object));
+    tools.store.remove(kind.storage, key);
     return { object, created: false };
   }
   return { object: kind.load(tools.store.put(kind.storage, key, kind.save(object))), created: false };
@@ -305,11 +306,9 @@ function divided({ kind, subresource }: Write, before: Fields, candidate: Fields
   if (!kind.hasStatus) return candidate;
   if (subresource === "") return withField(candidate, "status", before["status"]);
   const { managedFields } = metadataOf(candidate);
+  // Of metadata, too: not even a wrong uid in it is noticed.
   if (kind.custom) {
-    const metadata = {
-      ...withField(metadataOf(before), "managedFields", managedFields),
-      uid: metadataOf(candidate)["uid"],
-    };
+    const metadata = withField(metadataOf(before), "managedFields", managedFields);
     return withField({ ...before, metadata }, "status", candidate["status"]);
   }
   return { ...candidate, spec: before["spec"] };
@@ -344,7 +343,7 @@ function refuseInvalid(kind: Kind, object: Fields, before: Fields | undefined, n
   const general = before === undefined ? [] : metadataUpdateFaults(metadataOf(before), metadata);
   const wrongKind: readonly Cause[] =
     object["kind"] === kind.kind ? [] : [invalidValue("kind", object["kind"], `must be ${kind.kind}`)];
-  const named = { ...kind, kind: textOf(object["kind"]) ?? kind.kind };
+  const named = { ...kind.about, kind: textOf(object["kind"]) ?? kind.kind };
   const own = kind.custom
     ? [...wrongKind, ...faultsOf(object, kind.schema, metadataFaults(metadata, kind.checkName))]
     : builtinFaults(kind, object, before);
@@ -361,6 +360,7 @@ function writerOf({ kind, subresource, manager, nowMs }: Write): Writer {
     time: timeText(nowMs),
     schema: kind.schema,
     ignored: ignoredBy(kind, subresource),
+    zero: kind.zero,
   };
 }
 

@@ -24,6 +24,7 @@ import {
   meshReady,
   must,
   peerNames,
+  peersOn,
   putKubeconfig,
   putMesh,
 } from "../support/mesh-lab.ts";
@@ -158,6 +159,18 @@ describe("rights that are missing", () => {
     await says(hub, { pattern: /^Ready=False ApplyFailed: .*peers.* is forbidden/ });
     await grantRemote(far);
     await peerNames(far, ["m--edge--n1", "m--hub--n1"]);
+    await meshReady(hub, "m", "True", "Reconciled");
+  });
+
+  test("to create Peers in a large mesh: what is refused before the next plan may begin is tried again", async () => {
+    lab = await openLab({ edge: 250, far: 1 }); // a plan that takes its time, and so has the next one wait
+    const { hub, far } = lab.servers;
+    await withhold(far, "peers", ["create"]);
+    await putMesh(hub, meshOf("m", lab.members));
+    await lab.start();
+    await says(hub, { pattern: /^Ready=False ApplyFailed: .*peers.* is forbidden/ });
+    await grantRemote(far);
+    await eventually("far to have all Peers", async () => (await peersOn(far)).size === 250);
     await meshReady(hub, "m", "True", "Reconciled");
   });
 

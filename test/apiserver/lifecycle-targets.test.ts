@@ -7,7 +7,6 @@ import {
   allowPeers,
   clusterOf,
   clusterSays,
-  findingsOf,
   found,
   markAll,
   otherNode,
@@ -30,7 +29,6 @@ import {
   peerNames,
   peersOn,
   peersPath,
-  putKubeconfig,
   putMesh,
 } from "../support/mesh-lab.ts";
 import { type Lab, openLab } from "../support/operator-lab.ts";
@@ -194,23 +192,5 @@ describe("a write that is refused", () => {
         await createNode(edge, otherNode(2, index, { podCIDRs, annotations }));
       }
     }
-  });
-
-  test("is not held against a mesh that has let go of the cluster", async () => {
-    lab = await openLab({ hub: 1, edge: 1, far: 1 });
-    const { hub, far } = lab.servers;
-    await putMesh(hub, meshOf("m", lab.members));
-    await lab.start();
-    await meshReady(hub, "m");
-    await allowPeers(far, ["list", "watch"]);
-    await createNode(hub, nodeOf(1, 2));
-    await meshReady(hub, "m", "False", "ApplyFailed");
-    await putMesh(hub, meshOf("m", lab.members.slice(0, 2)));
-    await clusterSays(hub, "m", "far", ({ message }) => message?.startsWith("left the mesh: ") === true);
-    const peers = await peersOn(far);
-    for (const name of peers.keys()) await must(far, "DELETE", `${peersPath}/${name}`);
-    await meshReady(hub, "m");
-    expect(findingsOf(await getMesh(hub, "m"))).toEqual([]);
-    await putKubeconfig(hub, far);
   });
 });

@@ -12,6 +12,8 @@ export type Teller = {
   readonly watch: (path: string, more?: Partial<Ask>) => Promise<OpenWatch>;
   /** Waits until a watch has told so many events, and writes them all down. */
   readonly events: (watch: OpenWatch, count: number) => Promise<void>;
+  /** Waits until a watch has told of an object of this name, and writes down everything before. */
+  readonly until: (watch: OpenWatch, name: string) => Promise<void>;
   /** Waits until a watch is over, and writes down what it told. */
   readonly ended: (watch: OpenWatch) => Promise<void>;
 };
@@ -23,6 +25,7 @@ export type Case = {
   readonly known?: string;
 };
 
+type Event = { readonly object?: { readonly metadata?: { readonly name?: string } } };
 type Note = { readonly what: string; readonly status?: number; readonly body: unknown };
 
 /** What one server says to a case, normalised. */
@@ -54,9 +57,16 @@ export async function story(target: Target, run: Case["run"]): Promise<readonly 
       );
       notes.push({ what: "events", body: watch.events.map(normal) });
     },
+    until: async (watch, name) => {
+      const isNamed = (event: unknown): boolean => (event as Event).object?.metadata?.name === name;
+      await eventually(`word of ${name}`, async () => watch.events.some(isNamed), 15_000);
+      notes.push({ what: "events", body: watch.events.map(normal) });
+    },
     ended: async (watch) => {
       await eventually("the end of a watch", async () => watch.isOver());
-      notes.push({ what: "ended", body: watch.events.map(normal) });
+      // When a bookmark comes is the server's own affair.
+      const told = watch.events.filter((event) => (event as { type?: string }).type !== "BOOKMARK");
+      notes.push({ what: "ended", body: told.map(normal) });
     },
   };
   try {
