@@ -36,6 +36,9 @@ const options = {
 };
 
 endOnSignals();
+process.stdout.on("error", (error) => {
+  if (error.code !== "EPIPE") throw error; // `| head` has seen enough; --json still gets everything
+});
 process.exitCode = await main();
 
 async function main() {

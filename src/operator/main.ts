@@ -2,6 +2,7 @@
 
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
+import { setFlagsFromString } from "node:v8";
 import { kiloProvider } from "../kilo/provider.ts";
 import { defaultOptions } from "../kilo/plan.ts";
 import type { ClusterAccess } from "../kube/access.ts";
@@ -21,6 +22,10 @@ export type Surroundings = {
   readonly version: string;
 };
 
+// A plan makes much garbage at once, and V8 answers by giving new objects ever more room, up to 48 MB. At 8 clusters of 20
+// nodes the process then peaks at 191 MB instead of 131 MB, and plans no faster; at 50 of 20 it makes no difference.
+const memoryFlags = "--semi-space-growth-factor=1";
+
 /** Runs the operator until SIGTERM or SIGINT; the answer is its exit code. */
 export async function runOperator(args: readonly string[], surroundings: Surroundings): Promise<number> {
   const { note, out, environment, version } = surroundings;
@@ -34,6 +39,7 @@ export async function runOperator(args: readonly string[], surroundings: Surroun
     out(operatorHelp());
     return 0;
   }
+  setFlagsFromString(memoryFlags);
   const secrets = createSecrets();
   const { logLevel: level, logFormat: format } = flags;
   const log = createLog({ level, format, destination: { write: note }, redact: secrets.scrub });

@@ -1,8 +1,8 @@
 // From the text of a request to an object of a kind, with the complaints of a real API server.
 
 import { parse as parseYaml } from "yaml";
-import { fieldsOf, textOf } from "../core/json.ts";
-import { badRequest, Refusal, unsupported } from "./answer.ts";
+import { canonicalText, fieldsOf, textOf } from "../core/json.ts";
+import { badRequest, invalidValue, Refusal, unsupported } from "./answer.ts";
 import { prune, unknownFields, withDefaults } from "./custom-object.ts";
 import { apiVersionOfKind, goFault, type Kind } from "./kind.ts";
 import { readMetadata } from "./object-meta.ts";
@@ -107,19 +107,37 @@ const wrongVersion = (actual: string, expected: string): Refusal =>
 
 /** An object in the form in which it is kept; thrown, if it cannot be read or has fields that a strict request forbids. */
 export function formed(object: Fields, kind: Kind, isStrict: boolean): Fields {
-  const { metadata, fault } = readMetadata(object["metadata"]);
-  const badly = fault ?? (kind.custom ? undefined : goFault(withoutMetadata(object), kind.schema, kind.kind));
-  const cannot = `${kind.kind} in version ${quote(kind.version)} cannot be handled as a ${kind.kind}`;
-  if (badly !== undefined) throw badRequest(`${cannot}: ${badly}`);
-  if (isStrict) {
-    const unknown = unknownFields(object, kind.schema);
-    if (unknown.length > 0) {
-      const named = unknown.map((field) => `unknown field ${quote(field)}`).join(", ");
-      throw badRequest(`${cannot}: strict decoding error: ${named}`);
-    }
+  const fault = unreadable(object, kind, isStrict);
+  if (fault !== undefined) {
+    throw badRequest(`${kind.kind} in version ${quote(kind.version)} cannot be handled as a ${kind.kind}: ${fault}`);
   }
-  const whole = { ...object, metadata };
+  return inForm(object, kind);
+}
+
+/** The same of what a patch made; the complaint shows it all, since nobody sent it as it is. */
+export function formedByPatch(object: Fields, kind: Kind, isStrict: boolean): Fields {
+  const fault = unreadable(object, kind, isStrict);
+  if (fault === undefined) return inForm(object, kind);
+  const cause = invalidValue("patch", canonicalText(object), fault);
+  throw new Refusal(422, {
+    message: ` "" is invalid: ${cause.field}: ${cause.message}`,
+    reason: "Invalid",
+    details: { causes: [cause] },
+  });
+}
+
+function inForm(object: Fields, kind: Kind): Fields {
+  const whole = { ...object, metadata: readMetadata(object["metadata"]).metadata };
   return kind.custom ? fieldsOf(withDefaults(prune(whole, kind.schema), kind.schema)) : whole;
+}
+
+function unreadable(object: Fields, kind: Kind, isStrict: boolean): string | undefined {
+  const { fault } = readMetadata(object["metadata"]);
+  const inside = kind.custom ? fault : fault?.replace("ObjectMeta.", "ObjectMeta.metadata.");
+  const found = inside ?? (kind.custom ? undefined : goFault(withoutMetadata(object), kind.schema, kind.kind));
+  if (found !== undefined || !isStrict) return found;
+  const unknown = unknownFields(object, kind.schema).map((field) => `unknown field ${quote(field)}`);
+  return unknown.length === 0 ? undefined : `strict decoding error: ${unknown.join(", ")}`;
 }
 
 const withoutMetadata = ({ metadata: _metadata, ...rest }: Fields): Fields => rest;

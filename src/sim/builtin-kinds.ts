@@ -1,153 +1,16 @@
 // The kinds that are there without a CustomResourceDefinition: those that the operator, the tests and kubectl need.
 
-import { fieldsOf, listOf, textOf } from "../core/json.ts";
-import { type Cause, invalidValue, required } from "./answer.ts";
+import { fieldsOf } from "../core/json.ts";
+import { type Cause, invalidValue } from "./answer.ts";
+import { builtin, conditionList } from "./builtin.ts";
 import { coreEvent, coreEventSchema, eventFaults, eventsEvent, eventsEventSchema, noEvent } from "./event-kinds.ts";
-import { goForm, type Kind } from "./kind.ts";
-import { labelName, markFaults, metadataFaults, pathName, subdomainName } from "./object-meta.ts";
-import {
-  anything,
-  asOne,
-  integer,
-  kept,
-  kindSchema,
-  listBy,
-  listOfAll,
-  mapOf,
-  record,
-  setOf,
-  text,
-  truth,
-} from "./schema.ts";
-import { type FieldReader, metadataReaders } from "./selector.ts";
-import { builtinColumns } from "./columns.ts";
+import type { Kind } from "./kind.ts";
+import { nodeKind } from "./node-kind.ts";
+import { labelName, markFaults, metadataFaults } from "./object-meta.ts";
+import { rbacKinds } from "./rbac-kinds.ts";
+import { anything, integer, kept, kindSchema, listBy, listOfAll, mapOf, record, text, truth } from "./schema.ts";
+import type { FieldReader } from "./selector.ts";
 import { type Fields, sameValue } from "./value.ts";
-
-type Described = Pick<Kind, "kind" | "plural" | "schema"> & Partial<Kind>;
-
-/** A kind of which only what is unusual is said. */
-export function builtin(described: Described): Kind {
-  const { kind, plural, group = "", schema } = described;
-  const readers = described.readers ?? new Map();
-  return {
-    group,
-    version: "v1",
-    singular: kind.toLowerCase(),
-    listKind: `${kind}List`,
-    shortNames: [],
-    categories: [],
-    namespaced: true,
-    custom: false,
-    hasStatus: false,
-    hasGeneration: false,
-    createsOnPut: false,
-    putsUnconditionally: true,
-    readOnly: false,
-    columns: builtinColumns(kind),
-    checkName: subdomainName,
-    storage: `${group}/${plural}`,
-    check: () => [],
-    zero: {},
-    about: { group, plural, kind },
-    load: (stored) => stored,
-    save: (object) => object,
-    ...described,
-    complete: (object, before) => {
-      const formed = fieldsOf(goForm(object, schema));
-      return described.complete === undefined ? formed : described.complete(formed, before);
-    },
-    readers: new Map([...metadataReaders(described.namespaced !== false), ...readers]),
-  };
-}
-
-const condition = (...more: readonly string[]) =>
-  listBy(
-    ["type"],
-    record(
-      Object.fromEntries(
-        ["type", "status", "reason", "message", "lastTransitionTime", ...more].map((field) => [
-          field,
-          field === "observedGeneration" ? integer : text,
-        ]),
-      ),
-    ),
-  );
-
-const nodeInfoFields = [
-  "machineID",
-  "systemUUID",
-  "bootID",
-  "kernelVersion",
-  "osImage",
-  "containerRuntimeVersion",
-  "kubeletVersion",
-  "kubeProxyVersion",
-  "operatingSystem",
-  "architecture",
-];
-const noNodeInfo = Object.fromEntries(nodeInfoFields.map((field) => [field, ""]));
-const notReady = { key: "node.kubernetes.io/not-ready", effect: "NoSchedule" };
-
-/** One range in two fields: whichever is written, the other follows. */
-function withPodRanges(spec: Fields): Fields {
-  const { podCIDR, podCIDRs } = spec;
-  const [first] = listOf(podCIDRs);
-  if (podCIDR === first) return spec;
-  return podCIDR === undefined ? { ...spec, podCIDR: first } : { ...spec, podCIDRs: [podCIDR] };
-}
-
-const node = builtin({
-  kind: "Node",
-  plural: "nodes",
-  shortNames: ["no"],
-  namespaced: false,
-  hasStatus: true,
-  zero: { spec: {}, status: { daemonEndpoints: { kubeletEndpoint: { Port: 0 } }, nodeInfo: noNodeInfo } },
-  schema: kindSchema({
-    spec: record({
-      podCIDR: text,
-      podCIDRs: setOf(text),
-      providerID: text,
-      unschedulable: truth,
-      taints: listOfAll(record({ key: kept(text), value: text, effect: kept(text), timeAdded: text })),
-    }),
-    status: record({
-      addresses: listBy(["type"], record({ type: kept(text), address: kept(text) })),
-      allocatable: mapOf(anything),
-      capacity: mapOf(anything),
-      conditions: condition("lastHeartbeatTime"),
-      daemonEndpoints: record({ kubeletEndpoint: record({ Port: kept(integer) }) }),
-      images: listOfAll(record({ names: listOfAll(text), sizeBytes: integer })),
-      nodeInfo: record(Object.fromEntries(nodeInfoFields.map((field) => [field, kept(text)]))),
-      phase: text,
-    }),
-  }),
-  readers: new Map<string, FieldReader>([
-    ["spec.unschedulable", (object) => fieldsOf(object["spec"])["unschedulable"] === true],
-  ]),
-  complete: (object, before) => {
-    const spec = withPodRanges(fieldsOf(object["spec"]));
-    const status = fieldsOf(object["status"]);
-    const taints = listOf(spec["taints"]);
-    // The admission plugin TaintNodesByCondition: a new node is not ready before somebody says so.
-    const tainted = before === undefined && !taints.some((taint) => sameValue(taint, notReady));
-    return {
-      ...object,
-      spec: tainted ? { ...spec, taints: [...taints, notReady] } : spec,
-      status: {
-        daemonEndpoints: { kubeletEndpoint: { Port: 0 } },
-        ...status,
-        nodeInfo: { ...noNodeInfo, ...fieldsOf(status["nodeInfo"]) },
-      },
-    };
-  },
-  check: (object, before) => {
-    const [ranges, old] = [object, before ?? object].map((each) => listOf(fieldsOf(each["spec"])["podCIDRs"]));
-    if (sameValue(ranges, old) || (old?.length ?? 0) === 0) return [];
-    const message = 'Forbidden: node updates may not change podCIDR except from "" to valid';
-    return [{ reason: "FieldValueForbidden", message, field: "spec.podCIDRs" }];
-  },
-});
 
 const dataKey = /^[-._a-zA-Z0-9]+$/;
 
@@ -218,7 +81,7 @@ const namespace = builtin({
   zero: { spec: {}, status: {} },
   schema: kindSchema({
     spec: record({ finalizers: listOfAll(text) }),
-    status: record({ phase: text, conditions: condition() }),
+    status: record({ phase: text, conditions: conditionList() }),
   }),
   readers: new Map<string, FieldReader>([["status.phase", (object) => fieldsOf(object["status"])["phase"]]]),
   complete: (object, before) => {
@@ -265,51 +128,6 @@ const lease = builtin({
   },
 });
 
-const subject = asOne(record({ kind: kept(text), apiGroup: text, name: kept(text), namespace: text }));
-const rules = listOfAll(
-  record({
-    verbs: kept(listOfAll(text)),
-    apiGroups: listOfAll(text),
-    resources: listOfAll(text),
-    resourceNames: listOfAll(text),
-    nonResourceURLs: listOfAll(text),
-  }),
-);
-const roleRef = asOne(record({ apiGroup: kept(text), kind: kept(text), name: kept(text) }));
-
-const rbac = (kind: string, namespaced: boolean): Kind =>
-  builtin({
-    kind,
-    plural: `${kind.toLowerCase()}s`,
-    group: "rbac.authorization.k8s.io",
-    namespaced,
-    checkName: pathName,
-    createsOnPut: true,
-    zero: kind.endsWith("Binding") ? { roleRef: { apiGroup: "", kind: "", name: "" } } : { rules: null },
-    schema: kindSchema(
-      kind.endsWith("Binding")
-        ? { subjects: listOfAll(subject), roleRef: kept(roleRef) }
-        : { rules: kept(rules), ...(namespaced ? {} : { aggregationRule: anything }) },
-    ),
-    complete: (object) => {
-      if (!kind.endsWith("Binding")) return { ...object, rules: object["rules"] ?? null };
-      const subjects = listOf(object["subjects"]).map((each) => {
-        const fields = fieldsOf(each);
-        const apiGroup = fields["kind"] === "ServiceAccount" ? undefined : "rbac.authorization.k8s.io";
-        return apiGroup === undefined ? fields : { apiGroup, ...fields };
-      });
-      const reference = { apiGroup: "rbac.authorization.k8s.io", ...fieldsOf(object["roleRef"]) };
-      return { ...object, ...(subjects.length === 0 ? {} : { subjects }), roleRef: reference };
-    },
-    check: (object, before) => {
-      if (!kind.endsWith("Binding")) return [];
-      const { name } = fieldsOf(object["roleRef"]);
-      if (textOf(name) === undefined) return [required("roleRef.name")];
-      if (before === undefined || sameValue(before["roleRef"], object["roleRef"])) return [];
-      return [invalidValue("roleRef", object["roleRef"], "cannot change roleRef")];
-    },
-  });
-
 const serviceAccount = builtin({
   kind: "ServiceAccount",
   plural: "serviceaccounts",
@@ -327,7 +145,7 @@ const serviceCidr = builtin({
   group: "networking.k8s.io",
   namespaced: false,
   hasStatus: true,
-  schema: kindSchema({ spec: record({ cidrs: listOfAll(text) }), status: record({ conditions: condition() }) }),
+  schema: kindSchema({ spec: record({ cidrs: listOfAll(text) }), status: record({ conditions: conditionList() }) }),
   complete: (object) => ({ ...object, spec: fieldsOf(object["spec"]), status: fieldsOf(object["status"]) }),
 });
 
@@ -338,7 +156,7 @@ const service = builtin({
   hasStatus: true,
   schema: kindSchema({
     spec: { ...anything, type: "object", additional: anything },
-    status: record({ loadBalancer: anything, conditions: condition() }),
+    status: record({ loadBalancer: anything, conditions: conditionList() }),
   }),
   complete: (object) => ({
     ...object,
@@ -417,7 +235,7 @@ const events = [
 /** Every kind that is built in, CustomResourceDefinition apart. */
 export const builtinKinds: readonly Kind[] = [
   namespace,
-  node,
+  nodeKind,
   configMap,
   secret,
   service,
@@ -425,10 +243,7 @@ export const builtinKinds: readonly Kind[] = [
   serviceAccount,
   ...events,
   lease,
-  rbac("ClusterRole", false),
-  rbac("ClusterRoleBinding", false),
-  rbac("Role", true),
-  rbac("RoleBinding", true),
+  ...rbacKinds,
   serviceCidr,
 ];
 

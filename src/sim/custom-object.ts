@@ -85,11 +85,16 @@ const unchecked: Cause = {
   field: "<nil>",
 };
 
-const hasRules = (schema: Schema): boolean =>
-  schema.rules.length > 0 ||
-  [...schema.properties.values(), schema.additional, schema.items].some(
-    (below) => below !== undefined && hasRules(below),
-  );
+const ruled = new WeakMap<Schema, boolean>();
+
+function hasRules(schema: Schema): boolean {
+  const known = ruled.get(schema);
+  if (known !== undefined) return known;
+  const below = [...schema.properties.values(), schema.additional, schema.items];
+  const has = schema.rules.length > 0 || below.some((each) => each !== undefined && hasRules(each));
+  ruled.set(schema, has);
+  return has;
+}
 
 function ruleFaults(value: unknown, schema: Schema, path: string): readonly Cause[] {
   if (value === undefined || value === null) return [];

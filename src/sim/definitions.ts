@@ -2,14 +2,16 @@
 
 import { fieldsOf, listOf, textOf } from "../core/json.ts";
 import { type Cause, invalidValue } from "./answer.ts";
-import { builtin, builtinKinds } from "./builtin-kinds.ts";
+import { builtin } from "./builtin.ts";
+import { builtinKinds } from "./builtin-kinds.ts";
 import { customColumns } from "./columns.ts";
+import { prune, withDefaults } from "./custom-object.ts";
 import { goForm, type Kind } from "./kind.ts";
 import { subdomainName } from "./object-meta.ts";
-import { anything, customSchema, kindSchema, listBy, listOfAll, record, text, truth } from "./schema.ts";
+import { anything, customSchema, kindSchema, listBy, listOfAll, record, type Schema, text, truth } from "./schema.ts";
 import { metadataReaders } from "./selector.ts";
 import type { Store } from "./store.ts";
-import { type Fields, timeText } from "./value.ts";
+import { type Fields, sameValue, timeText } from "./value.ts";
 
 const names = record({
   plural: text,
@@ -51,6 +53,10 @@ export const definitionKind: Kind = builtin({
   hasGeneration: true,
   putsUnconditionally: false,
   schema: definitionSchema,
+  zero: {
+    spec: { group: "", names: { plural: "", kind: "" }, scope: "", versions: null },
+    status: { conditions: null, acceptedNames: { plural: "", kind: "" }, storedVersions: null },
+  },
   complete: (object, before) => {
     const spec = fieldsOf(object["spec"]);
     const { kind } = fieldsOf(spec["names"]);
@@ -100,11 +106,13 @@ export function kindsOf(definition: Fields): readonly Kind[] {
   const plain = (key: string): string => textOf(named[key]) ?? "";
   const group = textOf(spec["group"]) ?? "";
   const texts = (value: unknown): readonly string[] => listOf(value).flatMap((each) => textOf(each) ?? []);
+  const isFirst = fieldsOf(definition["metadata"])["generation"] === 1;
   return listOf(spec["versions"])
     .map(fieldsOf)
     .filter(({ served }) => served === true)
-    .map(
-      (version): Kind => ({
+    .map((version): Kind => {
+      const schema = customSchema(fieldsOf(version["schema"])["openAPIV3Schema"]);
+      return {
         group,
         version: textOf(version["name"]) ?? "",
         plural: plain("plural"),
@@ -120,7 +128,7 @@ export function kindsOf(definition: Fields): readonly Kind[] {
         createsOnPut: false,
         putsUnconditionally: false,
         readOnly: false,
-        schema: customSchema(fieldsOf(version["schema"])["openAPIV3Schema"]),
+        schema,
         columns: customColumns(version["additionalPrinterColumns"]),
         checkName: subdomainName,
         readers: new Map(metadataReaders(spec["scope"] === "Namespaced")),
@@ -129,13 +137,24 @@ export function kindsOf(definition: Fields): readonly Kind[] {
         check: () => [],
         zero: {},
         about: { group, plural: plain("plural"), kind: plain("kind") },
-        load: (stored) => {
-          const apiVersion = `${group}/${textOf(version["name"]) ?? ""}`;
-          return stored["apiVersion"] === apiVersion ? stored : { ...stored, apiVersion };
-        },
+        load: loader(`${group}/${textOf(version["name"]) ?? ""}`, isFirst ? undefined : schema),
         save: (object) => object,
-      }),
-    );
+      };
+    });
+}
+
+/** How stored objects are shown in one version; by a changed schema, if they may have been stored under another. */
+function loader(apiVersion: string, changed: Schema | undefined): (stored: Fields) => Fields {
+  const known = new WeakMap<Fields, Fields>();
+  return (stored) => {
+    if (changed === undefined && stored["apiVersion"] === apiVersion) return stored;
+    const found = known.get(stored);
+    if (found !== undefined) return found;
+    const read = changed === undefined ? stored : fieldsOf(withDefaults(prune(stored, changed), changed));
+    const shown = sameValue(read, stored) && stored["apiVersion"] === apiVersion ? stored : { ...read, apiVersion };
+    known.set(stored, shown);
+    return shown;
+  };
 }
 
 /** The kinds of one server. */

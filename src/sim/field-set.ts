@@ -111,33 +111,44 @@ export function withNamedFields(set: FieldSet, schema: Schema | undefined): Fiel
   return out;
 }
 
-/** The set as `fieldsV1`. */
+const written = new WeakMap<FieldSet, Fields>();
+const read = new WeakMap<object, FieldSet>();
+
+/** The set as `fieldsV1`; the same object for the same set. */
 export function fieldsV1(set: FieldSet): Fields {
+  const known = written.get(set);
+  if (known !== undefined) return known;
   const out: Record<string, unknown> = {};
   for (const [element, { member, below }] of inOrder(set)) {
     out[element] = below.size === 0 ? {} : { ...(member ? { ".": {} } : {}), ...fieldsV1(below) };
   }
+  written.set(set, out);
+  read.set(out, set);
   return out;
 }
 
 /** The set in a `fieldsV1`. */
-export function fieldSetOf(written: unknown): FieldSet {
+export function fieldSetOf(value: unknown): FieldSet {
+  const fields = fieldsOf(value);
+  const known = read.get(fields);
+  if (known !== undefined) return known;
   const out = new Map<string, FieldNode>();
-  for (const [element, value] of Object.entries(fieldsOf(written))) {
+  for (const [element, node] of Object.entries(fields)) {
     if (element === ".") continue;
-    const fields = fieldsOf(value);
-    const below = fieldSetOf(fields);
-    out.set(element, { member: "." in fields || below.size === 0, below });
+    const below = fieldSetOf(node);
+    out.set(element, { member: "." in fieldsOf(node) || below.size === 0, below });
   }
+  read.set(fields, out);
   return out;
 }
 
-/** The paths of all fields in a set, in order, as messages write them. */
+/** The paths of all fields in a set as messages write them: at each level what is in the set, then what is below. */
 export function pathTexts(set: FieldSet, prefix = ""): readonly string[] {
-  return inOrder(set).flatMap(([element, { member, below }]) => {
-    const path = `${prefix}${elementText(element)}`;
-    return [...(member ? [path] : []), ...pathTexts(below, path)];
-  });
+  const entries = inOrder(set).map(([element, node]) => ({ path: `${prefix}${elementText(element)}`, ...node }));
+  return [
+    ...entries.filter(({ member }) => member).map(({ path }) => path),
+    ...entries.flatMap(({ path, below }) => pathTexts(below, path)),
+  ];
 }
 
 const kindOrder = "fkvi";

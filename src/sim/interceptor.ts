@@ -60,7 +60,7 @@ function streamed(
     const abort = (): void => settle(() => reject(signal.reason));
     const drain = (): void => {
       isDraining = false;
-      while (!isOver && queue.length > 0) {
+      if (!isOver && queue.length > 0) {
         const chunk = Buffer.from(`${queue.splice(0).join("\n")}\n`);
         try {
           const failure = onChunk?.(chunk);

@@ -2,7 +2,7 @@
 
 import { fieldsOf, listOf } from "../core/json.ts";
 import { type Cause, invalidValue, required } from "./answer.ts";
-import { type Fields, isEmptyValue, quote } from "./value.ts";
+import { type Fields, isEmptyValue, isFields, quote } from "./value.ts";
 
 /** Checks a name; answers what is wrong with it. */
 export type NameCheck = (name: string) => readonly string[];
@@ -12,7 +12,13 @@ const labelPattern = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const qualifiedPattern = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const valuePattern = `(${qualifiedPattern})?`;
 
-const matches = (pattern: string, text: string): boolean => new RegExp(`^(?:${pattern})$`).test(text);
+const compiled = new Map<string, RegExp>();
+
+function matches(pattern: string, text: string): boolean {
+  const whole = compiled.get(pattern) ?? new RegExp(`^(?:${pattern})$`);
+  compiled.set(pattern, whole);
+  return whole.test(text);
+}
 
 /** Names like those of most kinds: parts joined by dots. */
 export const subdomainName: NameCheck = (name) => {
@@ -123,6 +129,7 @@ export function readMetadata(written: unknown): { readonly metadata: Fields; rea
   for (const [key, value] of Object.entries(fieldsOf(written))) {
     if (value === null) continue;
     if (maps.includes(key)) {
+      if (!isFields(value)) return { metadata: out, fault: unreadable(value, key, "map[string]string") };
       const bad = Object.values(fieldsOf(value)).find((each) => typeof each !== "string" && each !== null);
       if (bad !== undefined) return { metadata: out, fault: unreadable(bad, key, "string") };
       const entries = Object.entries(fieldsOf(value)).map(([name, each]) => [name, each ?? ""]);

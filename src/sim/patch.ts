@@ -83,7 +83,8 @@ function operated(document: unknown, { op, path, from, value }: Fields): unknown
     case "add":
       return put(document, at, value, "add");
     case "replace":
-      if (found(document, at) === undefined) throw unprocessable();
+      // A field that is not there is made, against the RFC: so does the library of real servers.
+      if (Array.isArray(found(document, at.slice(0, -1))) && found(document, at) === undefined) throw unprocessable();
       return put(document, at, value, "replace");
     case "remove":
       if (found(document, at) === undefined) throw unprocessable();

@@ -234,7 +234,8 @@ function removedAll(parts: ServerParts, asked: Asked): SimReply {
 }
 
 /** A token for a ServiceAccount, good until it is revoked. */
-function issueToken({ store, users, names, nowMs }: ServerParts, asked: Asked): SimReply {
+function issueToken(parts: ServerParts, asked: Asked): SimReply {
+  const { store, users, names, nowMs } = parts;
   const account = loaded(store, placeOf(asked));
   const { name, namespace, uid } = fieldsOf(account["metadata"]);
   const token = names.token();
@@ -249,10 +250,25 @@ function issueToken({ store, users, names, nowMs }: ServerParts, asked: Asked): 
   return json(201, {
     kind: "TokenRequest",
     apiVersion: "authentication.k8s.io/v1",
-    metadata: { name, namespace, creationTimestamp: timeText(nowMs()) },
+    metadata: { name, namespace, uid, creationTimestamp: timeText(nowMs()), managedFields: [tokenOwner(parts, asked)] },
     spec: { audiences: ["https://kubernetes.default.svc"], ...spec, boundObjectRef: null },
     status: { token, expirationTimestamp: timeText(nowMs() + seconds * 1_000) },
   });
+}
+
+/** A request for a token is tracked like any other object, though it is never stored. */
+function tokenOwner(parts: ServerParts, asked: Asked): Fields {
+  const { manager } = writeOf(parts, asked);
+  const fields = Object.keys(fieldsOf(bodyOf(asked)["spec"])).map((field) => [`f:${field}`, {}]);
+  return {
+    manager,
+    operation: "Update",
+    apiVersion: "authentication.k8s.io/v1",
+    time: timeText(parts.nowMs()),
+    fieldsType: "FieldsV1",
+    fieldsV1: { "f:spec": Object.fromEntries(fields) },
+    subresource: "token",
+  };
 }
 
 const bodyOf = ({ request }: Asked): Fields => fieldsOf(yamlOf(request.body ?? "{}"));

@@ -127,6 +127,7 @@ class Server {
     this.watches = new Watches(this.store, clock);
     this.#names = createRandomNames(random);
     seedServer(this.store, this.#names, clock.nowMs(), options.serviceCidrs ?? []);
+    this.store.compact(); // nobody can have seen what was before
     this.#kinds = new Kinds(this.store);
   }
 

@@ -252,7 +252,9 @@ function mistyped(path: string, { type }: Schema, value: unknown): string {
       return `${path}: expected map, got &{${goText(value)}}`;
     case "array":
       return `${path}: expected list, got &{${goText(value)}}`;
-    default:
+    case "integer":
+    case "number":
+    case "any":
       return `${path}: expected numeric (int or float), got ${typeof value}`;
   }
 }

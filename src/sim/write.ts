@@ -1,6 +1,6 @@
 // Creating, replacing, patching and applying: each makes a candidate, and one path leads from a candidate to the store.
 
-import { canonicalText, fieldsOf, listOf, textOf } from "../core/json.ts";
+import { fieldsOf, listOf, textOf } from "../core/json.ts";
 import {
   alreadyExists,
   applyConflict,
@@ -14,9 +14,9 @@ import {
   notFound,
   Refusal,
 } from "./answer.ts";
-import { formed } from "./body.ts";
+import { formed, formedByPatch } from "./body.ts";
 import { builtinFaults } from "./builtin-kinds.ts";
-import { faultsOf, unknownFields } from "./custom-object.ts";
+import { faultsOf } from "./custom-object.ts";
 import { apiVersionOfKind, goForm, type Kind } from "./kind.ts";
 import { applied, type Manager, managersAfterUpdate, managersOf, withManagers, type Writer } from "./managed-fields.ts";
 import { metadataFaults, metadataUpdateFaults } from "./object-meta.ts";
@@ -175,9 +175,10 @@ export function replaceObject(tools: WriteTools, write: Write, given: Fields): W
   return changeObject(tools, write, before, placed);
 }
 
+/** Where a real server keeps it, Nodes under their first name. */
 const storageKey = ({ kind, namespace, name }: Write): string => {
-  const group = kind.group === "" ? "" : `/${kind.group}`;
-  return `/registry${group}/${kind.plural}/${keyOf(namespace, name)}`;
+  const group = kind.custom ? `/${kind.group}` : "";
+  return `/registry${group}/${kind.kind === "Node" ? "minions" : kind.plural}/${keyOf(namespace, name)}`;
 };
 
 function requireName(object: Fields, name: string): void {
@@ -190,21 +191,9 @@ function requireName(object: Fields, name: string): void {
 
 /** Changes an object into what a patch made of it. */
 export function patchObject(tools: WriteTools, write: Write, before: Fields, patched: Fields): Written {
-  const read = formed(patched, write.kind, false);
-  if (write.strict) refuseUnknown(patched, write.kind);
+  const read = formedByPatch(patched, write.kind, write.strict);
   requireName(read, write.name);
   return changeObject(tools, write, before, inNamespace(read, write));
-}
-
-function refuseUnknown(patched: Fields, { schema }: Kind): void {
-  const unknown = unknownFields(patched, schema).map((field) => `unknown field ${quote(field)}`);
-  if (unknown.length === 0) return;
-  const cause = invalidValue("patch", canonicalText(patched), `strict decoding error: ${unknown.join(", ")}`);
-  throw new Refusal(422, {
-    message: ` "" is invalid: ${cause.field}: ${cause.message}`,
-    reason: "Invalid",
-    details: { causes: [cause] },
-  });
 }
 
 /** Applies a configuration, and creates the object if there is none. */

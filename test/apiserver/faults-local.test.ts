@@ -195,17 +195,18 @@ describe("a server that hangs", () => {
     await lab.start();
     await meshReady(hub, "m", "True", "Reconciled");
     const marks = await markAll([far]);
-    far.pause();
-    await moveEndpoint(edge, 40_001);
-    await portOf(hub, "m--edge--n1", 40_001, usualMs);
-    await createNode(edge, nodeOf(2, 2)); // another plan, while the first write to far waits for its answer
-    await peerNames(hub, ["m--edge--n1", "m--edge--n2", "m--far--n1"], usualMs);
-    far.resume();
-    await peerNames(far, ["m--edge--n1", "m--edge--n2", "m--hub--n1"]);
-    await meshReady(hub, "m", "True", "Reconciled");
-    expect([...(await written(marks))].sort()).toEqual([
-      "far: create peers m--edge--n2 201",
-      "far: patch peers m--edge--n1 200",
-    ]);
+    const others: string[] = [];
+    for (const index of [2, 3, 4]) {
+      far.pause();
+      await moveEndpoint(edge, 40_000 + index);
+      await portOf(hub, "m--edge--n1", 40_000 + index, usualMs);
+      await createNode(edge, nodeOf(2, index)); // another plan, while the first write to far waits for its answer
+      others.push(`m--edge--n${index}`);
+      await peerNames(hub, ["m--edge--n1", "m--far--n1", ...others], usualMs);
+      far.resume();
+      await portOf(far, "m--edge--n1", 40_000 + index);
+      await peerNames(far, ["m--edge--n1", "m--hub--n1", ...others]);
+    }
+    expect((await written(marks)).filter((line) => !/ 20[01]$/.test(line))).toEqual([]);
   });
 });

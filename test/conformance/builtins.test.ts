@@ -248,6 +248,16 @@ const cases: readonly Case[] = [
     run: async ({ ask }) => {
       const accounts = `/api/v1/namespaces/${caseNamespace}/serviceaccounts`;
       await ask("POST", accounts, { metadata: { name: "sa" } });
+      await ask("POST", `${accounts}/sa/token`, {
+        apiVersion: "authentication.k8s.io/v1",
+        kind: "TokenRequest",
+        spec: { expirationSeconds: 3600 },
+      });
+      await ask("POST", `${accounts}/none/token`, {
+        apiVersion: "authentication.k8s.io/v1",
+        kind: "TokenRequest",
+        spec: {},
+      });
       await ask("GET", "/apis/networking.k8s.io/v1/servicecidrs/none");
       await ask("GET", "/api/v1/namespaces/default");
       await ask("GET", "/api/v1/namespaces/kube-system");

@@ -77,13 +77,6 @@ const cases: readonly Case[] = [
       await ask("GET", configMaps, undefined, table);
     },
   },
-  {
-    name: "the kinds of our own group",
-    run: async ({ ask }) => {
-      await ask("GET", "/apis/kilo.squat.ai/v1alpha1");
-    },
-    known: "the order of kinds and the hash of their storage version",
-  },
 ];
 
 compareCases(cases, useTargets());

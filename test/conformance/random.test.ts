@@ -1,6 +1,6 @@
 // Random stories, told to both servers. A failing one is shrunk; its seed and path replay it.
 
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { story } from "../support/conformance-case.ts";
 import { useTargets } from "../support/conformance-objects.ts";

@@ -194,6 +194,13 @@ const cases: readonly Case[] = [
     },
   },
   {
+    name: "a watch from before everything is declared gone",
+    run: async ({ watch, ended }) => {
+      await ended(await watch(`${peers}?watch=true&resourceVersion=1`));
+      await ended(await watch(`${nodes}?watch=true&resourceVersion=1`));
+    },
+  },
+  {
     name: "a watch from the future hears of nothing that is not newer",
     run: async ({ ask, watch, ended }) => {
       const version = Number(versionOf(await ask("GET", peers)));

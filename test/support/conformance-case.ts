@@ -8,6 +8,8 @@ import { eventually } from "./eventually.ts";
 /** What a case can do. What it is told is also written down, to be compared. */
 export type Teller = {
   readonly ask: (method: string, path: string, body?: unknown, more?: Partial<Ask>) => Promise<Told>;
+  /** Asks without writing down what it is told. */
+  readonly quietly: (method: string, path: string) => Promise<void>;
   /** Opens a watch; it is closed at the end of the case at the latest. */
   readonly watch: (path: string, more?: Partial<Ask>) => Promise<OpenWatch>;
   /** Waits until a watch has told so many events, and writes them all down. */
@@ -18,7 +20,7 @@ export type Teller = {
   readonly ended: (watch: OpenWatch) => Promise<void>;
 };
 
-/** A case by its name; `known` says in what the two differ, and then they must. */
+/** A case by its name; `known` is the entry of docs/conformance.md that says in what the two differ, and then they must. */
 export type Case = {
   readonly name: string;
   readonly run: (tell: Teller) => Promise<void>;
@@ -39,6 +41,9 @@ export async function story(target: Target, run: Case["run"]): Promise<readonly 
       const told = await target.ask({ method, path, ...(body === undefined ? {} : { body }), ...more });
       notes.push({ what: `${method} ${normalPath(path)}`, status: told.status, body: normal(told.body) });
       return told;
+    },
+    quietly: async (method, path) => {
+      await target.ask({ method, path });
     },
     watch: async (path, more = {}) => {
       const watch = await target.watch({ method: "GET", path, ...more });

@@ -25,6 +25,7 @@ export function normaliser(): Normaliser {
     for (const [uid, name] of uids) out = out.replaceAll(uid, name);
     for (const [generated, name] of names) out = out.replaceAll(generated, name);
     return out
+      .replaceAll(/Invalid value: "\{.*\}": /g, 'Invalid value: "<what the patch made>": ')
       .replaceAll("Key: /spare/", "Key: /registry/")
       .replaceAll(/\((\d+)\)/g, (whole, version: string) =>
         versions.has(version) ? `(${versions.get(version)})` : whole,

@@ -1,6 +1,6 @@
 // Random stories over small domains, so that the same objects, managers and values meet again and again.
 
-import fc from "fast-check";
+import * as fc from "fast-check";
 import type { Case, Teller } from "./conformance-case.ts";
 import { apply, configMaps, entry, jsonPatch, merge, meshes, nodes, peers } from "./conformance-objects.ts";
 import type { Told } from "./conformance-target.ts";

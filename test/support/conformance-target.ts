@@ -102,7 +102,7 @@ export async function realTarget(server: Server): Promise<Target> {
   const ask = async (each: Ask): Promise<Told> => {
     const { method, path, body, as = "admin" } = each;
     const response = await pool.request({
-      method: method as "GET",
+      method,
       path,
       headers: headersOf(each, tokens[as]),
       body: textOfBody(body) ?? null,
