@@ -24,7 +24,6 @@ export function builtin(described: Described): Kind {
     hasGeneration: false,
     createsOnPut: false,
     putsUnconditionally: true,
-    readOnly: false,
     columns: builtinColumns(kind),
     checkName: subdomainName,
     storage: `${group}/${plural}`,

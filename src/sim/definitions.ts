@@ -127,7 +127,6 @@ export function kindsOf(definition: Fields): readonly Kind[] {
         hasGeneration: true,
         createsOnPut: false,
         putsUnconditionally: false,
-        readOnly: false,
         schema,
         columns: customColumns(version["additionalPrinterColumns"]),
         checkName: subdomainName,

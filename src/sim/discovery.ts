@@ -81,7 +81,7 @@ function resourceList(kinds: readonly Kind[], group: string, version: string): S
       singularName: kind.singular,
       namespaced: kind.namespaced,
       kind: kind.kind,
-      verbs: kind.readOnly ? ["get", "list", "watch"] : verbs,
+      verbs,
       ...(kind.shortNames.length === 0 ? {} : { shortNames: kind.shortNames }),
       ...(kind.categories.length === 0 ? {} : { categories: kind.categories }),
       storageVersionHash: "",

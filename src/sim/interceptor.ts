@@ -1,6 +1,8 @@
 // The production client on a simulated server: its requests are answered here instead of being sent, so paging,
 // repetition, line splitting and what failures mean are the code that runs in production.
 
+import type { ClusterAccess } from "../kube/access.ts";
+import { hostOf } from "../kube/access.ts";
 import type { HttpAnswer, HttpRequest, Interceptor } from "../kube/interceptor.ts";
 import type { SimAnswer, SimWatch } from "./answer.ts";
 import { replyText } from "./reply-text.ts";
@@ -9,14 +11,14 @@ import type { SimServer } from "./server.ts";
 /** Whom the client says it is; the client's own station for that comes after this one, and never runs. */
 export type SimAccess = {
   /** The token as it is when a request is made. */
-  readonly token: () => string | undefined;
+  readonly token: () => string | undefined | Promise<string | undefined>;
 };
 
 /** The last station of every request: it answers, and sends nothing on. */
 export function simInterceptor(server: SimServer, { token }: SimAccess): Interceptor {
   return async (request) => {
     request.signal.throwIfAborted();
-    const bearer = token();
+    const bearer = await token();
     const authorization = bearer === undefined ? {} : { authorization: `Bearer ${bearer}` };
     const { method, path, headers, body } = request;
     const answer = server.handle({
@@ -30,6 +32,23 @@ export function simInterceptor(server: SimServer, { token }: SimAccess): Interce
     request.signal.throwIfAborted();
     return answer.kind === "watch" ? streamed(answer.watch, request, answer) : whole(answer);
   };
+}
+
+/**
+ * The same for one access of many: its server by host and port, its token as it is. A host that leads nowhere is a name
+ * that does not resolve.
+ */
+export function simAccess(access: ClusterAccess, servers: ReadonlyMap<string, SimServer>): Interceptor {
+  const host = hostOf(access);
+  const server = servers.get(host);
+  if (server === undefined) {
+    const failure = { kind: "unreachable", detail: `no such host: ${host}` } as const;
+    return async () => ({ kind: "lost", failure, repeat: "always" });
+  }
+  const { token, tokenProvider } = access;
+  return simInterceptor(server, {
+    token: async () => (tokenProvider === undefined ? token : await tokenProvider())?.expose(),
+  });
 }
 
 const whole = (answer: Extract<SimAnswer, { kind: "reply" }>): HttpAnswer => ({

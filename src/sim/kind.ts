@@ -33,7 +33,6 @@ export type Kind = About & {
   readonly createsOnPut: boolean;
   /** A PUT needs no resourceVersion. */
   readonly putsUnconditionally: boolean;
-  readonly readOnly: boolean;
   readonly schema: Schema;
   readonly columns: readonly Column[];
   readonly checkName: NameCheck;

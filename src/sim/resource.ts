@@ -213,24 +213,20 @@ function optionsIn({ request }: Asked): unknown {
 
 function removedAll(parts: ServerParts, asked: Asked): SimReply {
   const { kind, route, resource } = asked;
-  const { namespace } = resource;
-  const selection = selectionOf(kind, namespace, route.query);
-  const options = removalOptions(optionsIn(asked), route.query);
-  const found = listOf(
-    fieldsOf(
-      listObjects(parts.store, selection, { query: new URLSearchParams(route.query), wish: undefined, nowMs: 0 }).body,
-    )["items"],
-  );
-  const objects = found.map(fieldsOf);
-  const revision = String(parts.store.revision);
+  const { query } = route;
+  const selection = selectionOf(kind, kind.namespaced ? resource.namespace : "", query);
+  const options = removalOptions(optionsIn(asked), query);
+  const listed = listObjects(parts.store, selection, { query, wish: undefined, nowMs: 0 });
+  const objects = listOf(fieldsOf(listed.body)["items"]).map(fieldsOf);
+  const resourceVersion = String(parts.store.revision);
+  const write = writeOf(parts, asked);
   for (const object of objects) {
     const metadata = fieldsOf(object["metadata"]);
-    const name = textOf(metadata["name"]) ?? "";
-    const inside = kind.namespaced ? (textOf(metadata["namespace"]) ?? "") : "";
-    removeObject(toolsOf(parts), { ...writeOf(parts, asked), name, namespace: inside }, options);
-    if (kind === definitionKind) parts.definitionsChanged(keyOf("", name), "delete");
+    const [name, namespace] = [textOf(metadata["name"]) ?? "", textOf(metadata["namespace"]) ?? ""];
+    removeObject(toolsOf(parts), { ...write, name, namespace }, options);
+    if (kind === definitionKind) parts.definitionsChanged(name, "delete");
   }
-  return json(200, listBody(kind, objects, { resourceVersion: revision }));
+  return json(200, listBody(kind, objects, { resourceVersion }));
 }
 
 /** A token for a ServiceAccount, good until it is revoked. */

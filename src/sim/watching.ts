@@ -83,7 +83,8 @@ export class Watches {
     const wantsInitial = sendsInitial === null ? since === 0 : isTrue(sendsInitial);
     if (wantsInitial) {
       for (const [key, stored] of this.#store.all(kind.storage)) {
-        if (isInside(key, namespace)) stream.show("ADDED", kind.load(stored), undefined);
+        const object = kind.load(stored);
+        if (isInside(key, namespace) && selection.selects(object)) stream.send("ADDED", object);
       }
       if (isTrue(sendsInitial)) stream.bookmark(this.#store.revision, true);
     } else for (const change of this.#store.since(kind.storage, since) ?? []) stream.hear(change);
@@ -150,19 +151,11 @@ class Stream {
     if (!isInside(key, namespace)) return;
     const [old, now] = [before === undefined ? undefined : kind.load(before), kind.load(after)];
     const [was, is] = [old !== undefined && selects(old), type !== "DELETED" && selects(now)];
-    if (is) this.show(was ? "MODIFIED" : "ADDED", now, was ? old : undefined);
-    else if (was && old !== undefined) this.#gone(type === "DELETED" ? now : stamped(old, now));
+    if (is) this.send(was ? "MODIFIED" : "ADDED", now);
+    else if (was && old !== undefined) this.send("DELETED", type === "DELETED" ? now : stamped(old, now));
   }
 
-  #gone(object: Fields): void {
-    this.#send("DELETED", object);
-  }
-
-  show(type: "ADDED" | "MODIFIED", object: Fields, _before: Fields | undefined): void {
-    if (this.#watching.selection.selects(object)) this.#send(type, object);
-  }
-
-  #send(type: string, object: Fields): void {
+  send(type: Change["type"], object: Fields): void {
     const { wish, selection } = this.#watching;
     if (wish === undefined) {
       this.write(`{"type":"${type}","object":${objectText(object)}}`);

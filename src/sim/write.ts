@@ -206,8 +206,7 @@ export function applyObject(tools: WriteTools, write: Write, config: Fields, for
   }
   const metadata = metadataOf(config);
   if (metadata["managedFields"] !== undefined) throw badRequest("metadata.managedFields must be nil");
-  const wanted = kind.custom ? config : fieldsOf(config);
-  const faults = typingFaults(wanted, kind.schema);
+  const faults = typingFaults(config, kind.schema);
   if (faults.length > 0) {
     const who = `${textOf(metadata["namespace"]) ?? ""}/${textOf(metadata["name"]) ?? ""}`;
     const why = faults.length === 1 ? faults[0] : `errors:\n${faults.map((fault) => `  ${fault}`).join("\n")}`;
@@ -216,7 +215,7 @@ export function applyObject(tools: WriteTools, write: Write, config: Fields, for
   const stored = tools.store.get(kind.storage, keyOf(write.namespace, name));
   if (stored === undefined && write.subresource !== "") throw notFound(kind.about, name);
   const live = stored === undefined ? { apiVersion: expected, kind: kind.kind, metadata: {} } : kind.load(stored);
-  const result = applied(live, wanted, { writer: writerOf(write), force });
+  const result = applied(live, config, { writer: writerOf(write), force });
   if (!result.ok) throw applyConflict(result.error);
   const { object, managers } = result.value;
   if (stored === undefined) return applyNew(tools, write, object, managers);

@@ -1,6 +1,5 @@
 // CustomResourceDefinitions as the operator installs and upgrades them.
 
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Case, Teller } from "../support/conformance-case.ts";
 import { compareCases } from "../support/conformance-case.ts";
 import { merge, useTargets } from "../support/conformance-objects.ts";
@@ -33,11 +32,8 @@ const gadget = (spec: object) => ({ apiVersion: "conformance.test/v1", kind: "Ga
 
 type Stored = { readonly metadata: { readonly uid: string; readonly resourceVersion: string } };
 
-/** A real server needs a moment to serve what changed, and to forget what went. */
-const settleMs = 4_000;
-
-async function upgrade({ ask }: Teller): Promise<void> {
-  await sleep(settleMs);
+async function upgrade({ ask, settle }: Teller): Promise<void> {
+  await settle();
   const { uid, resourceVersion } = ((await ask("GET", `${definitions}/${name}`)).body as Stored).metadata;
   const spec = {
     ...definition.spec,
@@ -52,7 +48,7 @@ async function upgrade({ ask }: Teller): Promise<void> {
   await ask("PATCH", `${definitions}/${name}`, { metadata: { ...metadata, uid, resourceVersion: "1" }, spec }, merge);
   await ask("PATCH", `${definitions}/${name}`, { metadata: { ...metadata, uid, resourceVersion }, spec }, merge);
   await ask("PATCH", `${definitions}/${name}`, { metadata, spec }, merge);
-  await sleep(settleMs);
+  await settle();
 }
 
 const cases: readonly Case[] = [
@@ -63,13 +59,13 @@ const cases: readonly Case[] = [
       await ask("GET", gadgets);
       await ask("POST", definitions, definition);
       await ask("POST", definitions, definition);
-      await upgradeBefore(tell);
+      await use(tell);
       await upgrade(tell);
       await ask("GET", `${gadgets}/g`);
       await ask("PATCH", `${gadgets}/g`, { spec: { size: 2, colour: "blue" }, status: { x: 1 } }, merge);
       await ask("DELETE", `${gadgets}/g`);
       await tell.quietly("DELETE", `${definitions}/${name}`);
-      await sleep(settleMs);
+      await tell.settle();
       await ask("GET", `${definitions}/${name}`);
       await ask("GET", gadgets);
     },
@@ -82,8 +78,8 @@ const cases: readonly Case[] = [
   },
 ];
 
-async function upgradeBefore({ ask }: Teller): Promise<void> {
-  await sleep(settleMs);
+async function use({ ask, settle }: Teller): Promise<void> {
+  await settle();
   await ask("POST", gadgets, gadget({ size: 1, colour: "blue" }));
   await ask("GET", gadgets);
 }

@@ -7,7 +7,7 @@ import type { Clock } from "../../src/kube/runtime.ts";
 import { eventually } from "./eventually.ts";
 import { peerCrd } from "./peer-crd.ts";
 import { clusterMeshCrd } from "../../src/api/crd.ts";
-import { ensureNamespace, installCrd } from "./server-objects.ts";
+import { ensureNamespace, installCrd, resetServer } from "./server-objects.ts";
 import type { Server } from "./servers.ts";
 
 /** Who asks. */
@@ -95,6 +95,7 @@ export async function realTarget(server: Server): Promise<Target> {
     operator: server.operatorToken,
     nobody: "nobody",
   };
+  await resetServer(server);
   await installCrd(server, peerCrd);
   await installCrd(server, clusterMeshCrd());
   await ensureNamespace(server, caseNamespace);

@@ -32,14 +32,10 @@ test.each(["each", "one"] as const)(
         };
         const api = httpApi(access, runtime);
         const ending = new AbortController();
+        const revision = String(clusters.find((each) => each.name === name)!.stats().revision);
         const seen: string[] = [];
         const watching = api
-          .watch(
-            nodes,
-            { resourceVersion: String(clusters[0]!.stats().revision) },
-            ({ type }) => seen.push(type),
-            ending.signal,
-          )
+          .watch(nodes, { resourceVersion: revision }, ({ type }) => seen.push(type), ending.signal)
           .catch((error: unknown) => error);
         const made = await api.create(nodes, { apiVersion: "v1", kind: "Node", metadata: { name } }, ending.signal);
         expect(made).toMatchObject({ ok: true, value: { metadata: { name } } });

@@ -1,10 +1,11 @@
 import { describe, expect, test } from "vitest";
+import { Redacted } from "../../../src/core/redacted.ts";
 import type { ClusterAccess } from "../../../src/kube/access.ts";
 import { httpApi } from "../../../src/kube/http.ts";
 import type { WatchEvent } from "../../../src/kube/api.ts";
 import { peers } from "../../../src/kilo/provider.ts";
 import type { SimAnswer } from "../../../src/sim/answer.ts";
-import { simInterceptor } from "../../../src/sim/interceptor.ts";
+import { simAccess, simInterceptor } from "../../../src/sim/interceptor.ts";
 import { createSimServer, type SimServer } from "../../../src/sim/server.ts";
 import { peerCrd } from "../../support/peer-crd.ts";
 import { settled, VirtualClock } from "../../support/virtual-clock.ts";
@@ -184,5 +185,21 @@ describe("the production client", () => {
     const gone = await api.get(peers, { name: "p2" }, signal);
     expect(gone).toMatchObject({ ok: false, error: { kind: "notFound" } });
     await api.close();
+  });
+
+  test("finds its server by the host of its access, or none", async () => {
+    const { server, clock } = world();
+    server.admit("mine", { name: "me", groups: ["system:masters"] });
+    const servers = new Map([["one.sim:6443", server]]);
+    const client = (to: ClusterAccess) =>
+      httpApi(to, { clock, random: counter(), log }, { interceptors: [simAccess(to, servers)] });
+    const { signal } = new AbortController();
+    const known = client({ ...access, token: new Redacted("mine") });
+    expect(await known.get(peers, { name: "a" }, signal)).toMatchObject({ error: { kind: "notFound" } });
+    const stranger = client({ ...access, token: new Redacted("stolen") });
+    expect(await stranger.get(peers, { name: "a" }, signal)).toMatchObject({ error: { kind: "unauthorized" } });
+    const lost = client({ ...access, server: "https://two.sim:6443" }).get(peers, { name: "a" }, signal);
+    await clock.advance(60_000);
+    expect(await lost).toMatchObject({ error: { kind: "unreachable" } });
   });
 });
