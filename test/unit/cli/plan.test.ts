@@ -124,6 +124,6 @@ describe("help", () => {
 
   test("version prints the version of package.json", async () => {
     const { out } = await runCli(["version", "-o", "json"]);
-    expect(JSON.parse(out)).toEqual({ version: "0.1.0", node: process.versions.node });
+    expect(JSON.parse(out)).toEqual({ version: "0.2.0", node: process.versions.node });
   });
 });
