@@ -5,6 +5,9 @@ const project = (name: string, testTimeout = 10_000) => ({
   test: { name, include: [`test/${name}/**/*.test.ts`], testTimeout },
 });
 
+/** How many files of the project `apiserver` run at once, each with servers of its own; they wait more than they work. */
+const fleets = Number(process.env["CAUSEWAY_TEST_FLEETS"] ?? 1);
+
 export default defineConfig({
   test: {
     maxWorkers: 2, // the properties are pure CPU; two cores halve them
@@ -18,7 +21,8 @@ export default defineConfig({
           name: "apiserver",
           include: ["test/apiserver/**/*.test.ts", "test/conformance/**/*.test.ts"],
           globalSetup: "test/support/server-setup.ts",
-          fileParallelism: false, // the files share the servers
+          fileParallelism: fleets > 1,
+          maxWorkers: fleets,
           sequence: { groupOrder: 1 }, // after the others: what waits for a server should not wait for a property
           testTimeout: 120_000,
           hookTimeout: 300_000,

@@ -1,5 +1,6 @@
 // Which kinds a server knows: those that are built in, and those that CustomResourceDefinitions add.
 
+import { invariant } from "../core/assert.ts";
 import { fieldsOf, listOf, textOf } from "../core/json.ts";
 import { type Cause, invalidValue } from "./answer.ts";
 import { builtin } from "./builtin.ts";
@@ -88,7 +89,7 @@ function definitionFaults(object: Fields): readonly Cause[] {
   const wanted = `${String(plural)}.${String(spec["group"])}`;
   const faults: Cause[] =
     name === wanted ? [] : [invalidValue("metadata.name", name, `must be spec.names.plural+"."+spec.group`)];
-  for (const [index, version] of listOf(spec["versions"]).entries()) {
+  for (const [index, version] of compiled.has(spec) ? [] : listOf(spec["versions"]).entries()) {
     const place = `spec.versions[${index}].schema.openAPIV3Schema`;
     try {
       customSchema(fieldsOf(fieldsOf(version)["schema"])["openAPIV3Schema"]);
@@ -99,9 +100,17 @@ function definitionFaults(object: Fields): readonly Cause[] {
   return faults;
 }
 
-/** The kinds that one definition adds: one per version that is served. */
+const compiled = new WeakMap<Fields, readonly Kind[]>();
+
+/** The kinds that one definition adds: one per version that is served; made once for servers that share it. */
 export function kindsOf(definition: Fields): readonly Kind[] {
   const spec = fieldsOf(definition["spec"]);
+  const kinds = compiled.get(spec) ?? compile(definition, spec);
+  compiled.set(spec, kinds);
+  return kinds;
+}
+
+function compile(definition: Fields, spec: Fields): readonly Kind[] {
   const named = fieldsOf(spec["names"]);
   const plain = (key: string): string => textOf(named[key]) ?? "";
   const group = textOf(spec["group"]) ?? "";
@@ -219,4 +228,20 @@ export function established(definition: Fields, nowMs: number): Fields {
   ];
   const status = { ...fieldsOf(definition["status"]), conditions, acceptedNames: goForm(spec["names"], names) };
   return { ...definition, status };
+}
+
+const completed = new WeakMap<object, Fields>();
+
+/** A definition as it is stored once it is served, for a server that has it from its beginning. */
+export function installed(
+  definition: object,
+  { uid, nowMs }: { readonly uid: string; readonly nowMs: number },
+): Fields {
+  const whole = completed.get(definition) ?? definitionKind.complete(fieldsOf(definition), undefined);
+  completed.set(definition, whole);
+  const faults = definitionFaults(whole);
+  invariant(faults.length === 0, `a definition that is given is valid: ${faults[0]?.message ?? ""}`);
+  const creationTimestamp = timeText(nowMs);
+  const metadata = { ...fieldsOf(whole["metadata"]), uid, creationTimestamp, generation: 1 };
+  return established({ ...whole, metadata }, nowMs);
 }

@@ -12,7 +12,7 @@ import {
   type SimReply,
   type SimRequest,
 } from "./answer.ts";
-import { definitionKind, established, Kinds } from "./definitions.ts";
+import { definitionKind, established, installed, Kinds } from "./definitions.ts";
 import { describe } from "./discovery.ts";
 import { createRandomNames, type RandomNames } from "./random-names.ts";
 import { type ResourceRoute, routeOf, type SimVerb } from "./route.ts";
@@ -42,6 +42,8 @@ export type SimServerOptions = {
   readonly users?: Readonly<Record<string, SimUser>>;
   /** The ranges in the ServiceCIDR `kubernetes`; none of that kind's objects, if there are no ranges. */
   readonly serviceCidrs?: readonly string[];
+  /** CustomResourceDefinitions that are there from the beginning. One value given to many servers is read once. */
+  readonly definitions?: readonly object[];
 };
 
 /** How often somebody asked for something. */
@@ -127,6 +129,11 @@ class Server {
     this.watches = new Watches(this.store, clock);
     this.#names = createRandomNames(random);
     seedServer(this.store, this.#names, clock.nowMs(), options.serviceCidrs ?? []);
+    for (const definition of options.definitions ?? []) {
+      const object = installed(definition, { uid: this.#names.uid(), nowMs: clock.nowMs() });
+      const { name } = fieldsOf(object["metadata"]);
+      if (typeof name === "string") this.store.put(definitionKind.storage, name, object);
+    }
     this.store.compact(); // nobody can have seen what was before
     this.#kinds = new Kinds(this.store);
   }

@@ -20,9 +20,9 @@ let listeners: SimListeners;
 let folder: string;
 
 const kubectlPath = (): string => {
-  const fleet = inject("fleet");
+  const fleet = inject("fleets");
   if ("unavailable" in fleet) throw new Error(fleet.unavailable);
-  return fleet.servers[0]!.kubectl;
+  return fleet.fleets[0]![0]!.kubectl;
 };
 
 const environment = (): NodeJS.ProcessEnv => ({ ...process.env, KUBECONFIG: join(folder, "kubeconfig"), HOME: folder });

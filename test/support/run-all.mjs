@@ -22,7 +22,7 @@ let failed = 0;
 let skipped = 0;
 for (const { name, command, args } of steps) {
   const started = performance.now();
-  const { status } = spawnSync(command, args, { stdio: "inherit" });
+  const { status } = spawnSync(command, args, { stdio: "inherit", env: { CAUSEWAY_TEST_FLEETS: "3", ...process.env } });
   console.log(`${status === 0 ? "ok  " : "FAIL"} ${name} (${((performance.now() - started) / 1000).toFixed(1)} s)`);
   if (name !== "tests") {
     if (status === 0) passed += 1;

@@ -26,11 +26,13 @@ const probeMsMax = 2_000;
 export const fleetNames = ["hub", "edge", "far", "spare"] as const;
 
 /** What the tests are told of the shared servers: where they are, or why there are none. */
-export type SharedFleet = { readonly servers: readonly ServerDescription[] } | { readonly unavailable: string };
+export type SharedFleets =
+  | { readonly fleets: readonly (readonly ServerDescription[])[] }
+  | { readonly unavailable: string };
 
 declare module "vitest" {
   interface ProvidedContext {
-    readonly fleet: SharedFleet;
+    readonly fleets: SharedFleets;
   }
 }
 
@@ -90,9 +92,12 @@ export async function startFleet<const Name extends string>(names: readonly Name
 
 /** The shared servers, in a test of the project `apiserver`. `resetServer` empties one. */
 export function useFleet(): Readonly<Record<(typeof fleetNames)[number], Server>> {
-  const fleet = inject("fleet");
-  if ("unavailable" in fleet) throw new Error(fleet.unavailable);
-  return byName(fleet.servers);
+  const shared = inject("fleets");
+  if ("unavailable" in shared) throw new Error(shared.unavailable);
+  const worker = Number(process.env["VITEST_POOL_ID"]); // from 1, and of no other file that runs now
+  const servers = shared.fleets[worker - 1];
+  if (servers === undefined) throw new Error(`there are ${shared.fleets.length} fleets, none for worker ${worker}`);
+  return byName(servers);
 }
 
 /** The handle of a server that runs somewhere on this machine. */

@@ -134,6 +134,32 @@ describe("watches", () => {
   });
 });
 
+test("a kind that is given is there from the beginning, as if it had been created", () => {
+  const { server: made } = world();
+  const users = { admin: { name: "admin", groups: ["system:masters"] } };
+  const given = createSimServer({
+    name: "x",
+    clock: new VirtualClock(),
+    random: counter(),
+    users,
+    definitions: [peerCrd],
+  });
+  const read = (server: SimServer) => {
+    const body = bodyOf(
+      send(server, "GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/peers.kilo.squat.ai"),
+    );
+    const {
+      managedFields: _managed,
+      resourceVersion: _version,
+      uid: _uid,
+      ...metadata
+    } = body.metadata as Record<string, unknown> & Listed["metadata"];
+    return { ...body, metadata };
+  };
+  expect(read(given)).toEqual(read(made));
+  expect(send(given, "POST", path, peer("a")).status).toBe(201);
+});
+
 test("a revoked token is refused, and requests are counted by user, verb and kind", () => {
   const { server } = world();
   server.admit("t", {
