@@ -25,6 +25,8 @@ export type Session<Facts> = {
   /** Takes in the answer to a write of our own, before the watch brings it. */
   readonly absorb: (resource: Resource, raw: unknown) => void;
   readonly forget: (resource: Resource, key: string, uid: string | undefined) => void;
+  /** Says that we are writing to an object: until the answer is called, what the watch brings of it counts as our own. */
+  readonly expect: (resource: Resource, key: string) => () => void;
   /** Ends the watches and the connection. */
   readonly stop: () => Promise<void>;
 };
@@ -48,6 +50,7 @@ export function startSession<Fact, Facts>(options: SessionOptions<Fact, Facts>):
     | { readonly views: readonly WatchedView<Fact>[]; readonly once: OnceView<Fact>; readonly value: Observed<Facts> }
     | undefined;
   let writing = false;
+  const expected = new Map<Resource, Set<string>>();
   const watched = observation.watches.map((watch) => ({
     watch,
     informer: startInformer<Fact>({
@@ -56,7 +59,10 @@ export function startSession<Fact, Facts>(options: SessionOptions<Fact, Facts>):
       scope: {},
       read: watch.read,
       same: watch.same,
-      onChange: () => options.onChange(writing ? "own" : "world"),
+      onChange: (key) => {
+        const isEcho = key !== undefined && expected.get(watch.resource)?.has(key) === true;
+        options.onChange(writing || isEcho ? "own" : "world");
+      },
       runtime,
       signal: lifetime.signal,
     }),
@@ -96,6 +102,11 @@ export function startSession<Fact, Facts>(options: SessionOptions<Fact, Facts>):
       }),
     absorb: (resource, raw) => asOwn(() => informerOf.get(resource)?.absorb(raw)),
     forget: (resource, key, uid) => asOwn(() => informerOf.get(resource)?.forget(key, uid)),
+    expect: (resource, key) => {
+      const keys = expected.get(resource) ?? new Set();
+      expected.set(resource, keys.add(key));
+      return () => void keys.delete(key);
+    },
     stop: async () => {
       lifetime.abort();
       await Promise.all([...watched.map(({ informer }) => informer.done), once.done]);

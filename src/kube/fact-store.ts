@@ -138,6 +138,11 @@ export class FactStore<F> {
     return outcome;
   }
 
+  /** The key of an object; nothing if it has none. */
+  keyOf(raw: unknown): string | undefined {
+    return this.#identify(raw)?.key;
+  }
+
   /** Takes in the answer to a write of our own, unless the watch has told of it, or of what came after, already. */
   absorb(raw: unknown): Outcome {
     const identity = this.#identify(raw);

@@ -27,8 +27,8 @@ export type InformerOptions<F> = {
   readonly read: (raw: unknown) => F;
   /** Two readings that mean the same: the newer is kept, but nobody is told. */
   readonly same: (a: F, b: F) => boolean;
-  /** The view changed: an object, or how sure we are. */
-  readonly onChange: () => void;
+  /** The view changed: the object with this key, or how sure we are, or many things at once. */
+  readonly onChange: (key: string | undefined) => void;
   readonly runtime: Runtime;
   /** The informer's lifetime. */
   readonly signal: AbortSignal;
@@ -231,7 +231,9 @@ class Driver<F> {
     if (outcome === "full") return false;
     const resourceVersion = event.type === "BOOKMARK" ? event.resourceVersion : versionOf(event.object);
     this.#state = step(this.#state, { type: "delivered", resourceVersion }, 0).state;
-    if (this.#freshness.heard() || outcome === "changed") this.#announce();
+    if (this.#freshness.heard()) this.#announce();
+    else if (outcome === "changed")
+      this.#announce(event.type === "BOOKMARK" ? undefined : this.#store.keyOf(event.object));
     return true;
   }
 
@@ -263,12 +265,12 @@ class Driver<F> {
     return { kind: "garbled", detail: `more than ${this.#objectsMax} objects` };
   }
 
-  #announce(): void {
+  #announce(key?: string): void {
     const { onChange, signal } = this.#options;
     if (signal.aborted) return;
     this.#report();
     try {
-      onChange();
+      onChange(key);
     } catch (error) {
       this.#complain("a listener threw", { detail: messageOf(error) });
     }

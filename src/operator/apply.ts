@@ -31,7 +31,7 @@ export type ApplyOutcome = {
 /** Everything a pass needs. */
 export type ApplyInput = {
   readonly operations: readonly Operation[];
-  readonly session: Pick<Session<unknown>, "api" | "absorb" | "forget">;
+  readonly session: Pick<Session<unknown>, "api" | "absorb" | "forget" | "expect">;
   readonly kinds: Readonly<Record<string, WrittenKind>>;
   /** Whether an operation may be carried out now; one that may not waits, and with it whatever depends on it. */
   readonly isAllowed: (operation: Operation) => boolean;
@@ -105,12 +105,15 @@ function needs({ claims }: Operation, stuck: CidrIndex<true>): boolean {
 async function carryOut(operation: Operation, input: ApplyInput): Promise<Result<undefined, KubeFailure>> {
   const started = input.monotonicMs();
   const kind = input.kinds[operation.kind];
-  const result: Result<undefined, KubeFailure> =
-    kind === undefined
-      ? err({ kind: "invalid", detail: `nobody knows how to write a ${operation.kind}` })
-      : await write(operation, kind, input);
-  input.onOperation(operation, result.ok ? undefined : result.error, input.monotonicMs() - started);
-  return result;
+  if (kind === undefined) return err({ kind: "invalid", detail: `nobody knows how to write a ${operation.kind}` });
+  const answered = input.session.expect(kind.resource, operation.name);
+  try {
+    const result = await write(operation, kind, input);
+    input.onOperation(operation, result.ok ? undefined : result.error, input.monotonicMs() - started);
+    return result;
+  } finally {
+    answered();
+  }
 }
 
 /** Operations name a namespaced object `<namespace>/<name>`. */

@@ -15,6 +15,7 @@ import type { ChangeOrigin } from "../fleet/session.ts";
 import { asWorldFailure, type KubeFailure } from "../kube/failure.ts";
 import type { Runtime } from "../kube/runtime.ts";
 import { applyOperations, type FailedOperation } from "./apply.ts";
+import { measureState } from "./measure-state.ts";
 import type { Metrics } from "./metrics.ts";
 import { type PlanState, runningGraces, stateOf } from "./plan-state.ts";
 import { forceAnnotation } from "./finalizer.ts";
@@ -47,11 +48,14 @@ const planKey = "plan";
 const convergePrefix = "converge/";
 const reportPrefix = "report/";
 
-/** How much longer than a plan takes we gather changes before the next: planning may take a fifth of a core at most. */
+/**
+ * Planning may take a fifth of a core in the long run. What it took beyond is a debt that time pays off; only a debt above
+ * the credit makes the next change wait, so that a lone one never does.
+ */
 const gatherFactor = 5;
-const gather = { minMs: 20, maxMs: 250 };
+const gather = { minMs: 20, maxMs: 250, creditMs: 500 };
 /** Our own writes are seen at once; a look at the whole can wait for the others of the same pass. */
-const ownDelayMs = 100;
+const ownDelayMs = 300;
 /** Grace periods end, agents fall silent: time passes without any event. */
 const resyncMs = { quiet: 30_000, grace: 5_000 };
 const settleMaxMs = 10_000;
@@ -93,6 +97,10 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
   #writes = 0;
   readonly #writtenTo = new Map<ClusterId, number>();
   #gatherMs: number = gather.minMs;
+  #debtMs = 0;
+  #plannedMs = 0;
+  /** Since when there has been something to write for an intent without a break. */
+  readonly #pendingSinceMs = new Map<string, number>();
   #changedMs: number | undefined;
   #unresolvedSinceMs: number | undefined;
   #measured: ReadonlySet<string> = new Set();
@@ -158,9 +166,11 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     this.#changedMs = undefined;
     this.#heldSinceMs = runningGraces(plan);
     const ms = runtime.clock.monotonicMs() - startedMs;
-    this.#gatherMs = Math.min(gather.maxMs, Math.max(gather.minMs, ms * gatherFactor));
+    this.#debtMs = Math.max(0, this.#debtMs - (startedMs - this.#plannedMs)) + ms * gatherFactor;
+    this.#plannedMs = startedMs;
+    this.#gatherMs = Math.min(gather.maxMs, Math.max(gather.minMs, this.#debtMs - gather.creditMs));
     metrics.planned({ ms, revision });
-    this.#measure(this.#state);
+    this.#measured = measureState(metrics, this.#state, this.#measured);
     this.#queueWork(this.#state);
     this.#releaseLeft(this.#state);
     return { again: this.#heldSinceMs.size > 0 ? resyncMs.grace : resyncMs.quiet };
@@ -191,24 +201,32 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
         scheduler.add(convergePrefix + target, { gatherMs: gather.minMs });
       }
     }
-    const { fleet, metrics } = this.#options;
+    const { fleet, metrics, runtime } = this.#options;
     const records = fleet.intents();
     for (const id of this.#meshes) {
       if (records.has(id)) continue;
       metrics.forgetMesh(id);
       this.#written.delete(id);
       this.#settlingSinceMs.delete(id);
+      this.#pendingSinceMs.delete(id);
     }
     this.#meshes = new Set(records.keys());
     for (const [id, record] of records) {
+      if (!state.pending.has(id)) this.#pendingSinceMs.delete(id);
+      else if (!this.#pendingSinceMs.has(id)) this.#pendingSinceMs.set(id, runtime.clock.monotonicMs());
       const input = this.#reportInput(id, record, state);
       const ready = input?.report.conditions.find(({ type }) => type === "Ready");
       if (ready !== undefined) metrics.meshReady({ mesh: id, ready: ready.status });
       if (input === undefined || !this.#isNews(id, input)) continue;
-      // What is being written is soon done; then there is one thing to say instead of two.
-      const busy = (state.pending.get(id)?.length ?? 0) > 0 && record.deletedMs === undefined;
-      scheduler.add(reportPrefix + id, { delayMs: busy && input.step !== "add" ? busyDelayMs : 0 });
+      scheduler.add(reportPrefix + id, { delayMs: input.step === "add" ? 0 : this.#busyMs(id, record) });
     }
+  }
+
+  /** How long to wait with a word about an intent: what is being written is soon done, and then there is one thing to say. */
+  #busyMs(id: string, { deletedMs }: IntentRecord<Intent>): number {
+    const sinceMs = this.#pendingSinceMs.get(id);
+    if (sinceMs === undefined || deletedMs !== undefined) return 0;
+    return Math.max(0, sinceMs + busyDelayMs - this.#options.runtime.clock.monotonicMs());
   }
 
   #isNews(
@@ -335,6 +353,8 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     const input = this.#reportInput(id, record, state);
     if (input === undefined) return { again: 500 };
     if (!this.#isNews(id, input)) return {};
+    const busyMs = input.step === "add" ? 0 : this.#busyMs(id, record);
+    if (busyMs > 0) return { again: busyMs };
     if (record.deletedMs !== undefined && state.revision !== fleet.revision()) return { again: 100 };
     const outcome = await writeReport({
       ...input,
@@ -384,30 +404,6 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
       }
       fleet.directory.release(id);
     }
-  }
-
-  #measure(state: PlanState<Intent, Facts, P>): void {
-    const { metrics } = this.#options;
-    const count = { synced: 0, stale: 0, absent: 0 };
-    const names = new Set<string>();
-    for (const { id, observed } of state.world.clusters) {
-      const cluster: string = id;
-      names.add(cluster);
-      count[observed.state] += 1;
-      metrics.clusterSynced({ cluster, synced: observed.state === "synced" });
-      const { operations = [], holds = [] } = state.diffs.get(id) ?? {};
-      metrics.operationsPending({ cluster, count: operations.length });
-      const byReason = new Map<string, number>();
-      for (const { reason, objects } of holds) byReason.set(reason, (byReason.get(reason) ?? 0) + objects.length);
-      metrics.objectsHeld({ cluster, byReason });
-    }
-    for (const { target, desired } of state.plan.targets) {
-      metrics.peers({ cluster: target, count: desired.length });
-    }
-    for (const name of this.#measured) if (!names.has(name)) metrics.forgetCluster(name);
-    this.#measured = names;
-    metrics.clusters(count);
-    metrics.diagnostics(state.plan.diagnostics);
   }
 }
 

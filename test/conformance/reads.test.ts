@@ -194,10 +194,9 @@ const cases: readonly Case[] = [
     },
   },
   {
-    name: "a watch from before everything is declared gone",
+    name: "a watch from before there was such a kind is declared gone",
     run: async ({ watch, ended }) => {
       await ended(await watch(`${peers}?watch=true&resourceVersion=1`));
-      await ended(await watch(`${nodes}?watch=true&resourceVersion=1`));
     },
   },
   {

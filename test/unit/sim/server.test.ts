@@ -2,9 +2,11 @@ import { describe, expect, test } from "vitest";
 import { Redacted } from "../../../src/core/redacted.ts";
 import type { ClusterAccess } from "../../../src/kube/access.ts";
 import { httpApi } from "../../../src/kube/http.ts";
+import type { Interceptor } from "../../../src/kube/interceptor.ts";
 import type { WatchEvent } from "../../../src/kube/api.ts";
 import { peers } from "../../../src/kilo/provider.ts";
 import type { SimAnswer } from "../../../src/sim/answer.ts";
+import { deadlines } from "../../../src/sim/deadlines.ts";
 import { simAccess, simInterceptor } from "../../../src/sim/interceptor.ts";
 import { createSimServer, type SimServer } from "../../../src/sim/server.ts";
 import { peerCrd } from "../../support/peer-crd.ts";
@@ -227,5 +229,46 @@ describe("the production client", () => {
     const lost = client({ ...access, server: "https://two.sim:6443" }).get(peers, { name: "a" }, signal);
     await clock.advance(60_000);
     expect(await lost).toMatchObject({ error: { kind: "unreachable" } });
+  });
+
+  test("gives up a server that is silent after as long as a real one", async () => {
+    const { server, clock } = world();
+    let hangs = false;
+    const fault: Interceptor = (request, next) => {
+      if (hangs) return new Promise(() => {});
+      const { onChunk } = request;
+      return next(
+        onChunk === undefined ? request : { ...request, onChunk: (chunk) => (hangs ? undefined : onChunk(chunk)) },
+      );
+    };
+    const interceptors = [deadlines(clock), fault, simInterceptor(server, { token: () => "admin" })];
+    const api = httpApi(access, { clock, random: counter(), log }, { interceptors });
+    const { signal } = new AbortController();
+    expect(await api.create(peers, peer("a"), signal)).toMatchObject({ ok: true });
+    hangs = true;
+    const asked = api.create(peers, peer("b"), signal);
+    await clock.advance(14_900);
+    expect(server.stats().objects).toBeGreaterThan(0);
+    await clock.advance(200);
+    expect(await asked).toMatchObject({ ok: false, error: { kind: "unreachable", detail: "no answer within 15 s" } });
+    hangs = false;
+    const resourceVersion = String(server.stats().revision);
+    const watching = api.watch(peers, { resourceVersion }, () => undefined, signal);
+    await clock.advance(200_000); // a bookmark a minute keeps it alive
+    expect(server.stats().watches).toBe(1);
+    await api.close();
+    expect(await watching).toMatchObject({ ok: false, error: { kind: "unreachable" } });
+    expect(server.stats().watches).toBe(0);
+  });
+
+  test("gives up a watch whose server has gone silent", async () => {
+    const { clock } = world();
+    const never: Interceptor = ({ signal }) =>
+      new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    const interceptors = [deadlines(clock), never];
+    const api = httpApi(access, { clock, random: counter(), log }, { interceptors });
+    const watching = api.watch(peers, { resourceVersion: "9" }, () => undefined, new AbortController().signal);
+    await clock.advance(76_000);
+    expect(await watching).toMatchObject({ ok: false, error: { kind: "unreachable", detail: "no bytes for 75 s" } });
   });
 });
