@@ -23,6 +23,8 @@ export type Directory<Facts> = {
   /** Looks at the Secrets again. */
   readonly refresh: () => void;
   readonly views: () => readonly ClusterView<Facts>[];
+  /** The failure of a call to a cluster, with what to do about it where the credentials are the reason. */
+  readonly advise: (id: ClusterId, failure: Failure) => Failure;
   readonly sessionOf: (id: ClusterId) => Session<Facts> | undefined;
   /** Whether the first answer of a cluster is still awaited. */
   readonly isSettling: (id: ClusterId) => boolean;
@@ -170,6 +172,7 @@ export function openDirectory<Fact, Facts>(options: DirectoryOptions<Fact, Facts
     },
     refresh,
     views: () => viewsOf(places, sessions),
+    advise: (id, failure) => withAdvice(failure, places.get(id)?.member),
     sessionOf: (id) => {
       const place = places.get(id);
       return place?.current === undefined ? undefined : sessions.get(place.current);

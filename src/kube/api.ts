@@ -35,6 +35,8 @@ export type KubeApi = {
     onPage: (items: readonly unknown[]) => void,
     signal: AbortSignal,
   ): Promise<Result<{ readonly resourceVersion: string }, KubeFailure>>;
+  /** The version that the server is at now: a small question, to be asked before a broken watch is taken up again. */
+  newest(resource: Resource, scope: Scope, signal: AbortSignal): Promise<Result<string, KubeFailure>>;
   /** Streams events after a resourceVersion until the server closes the stream (ok) or something breaks. */
   watch(
     resource: Resource,

@@ -140,7 +140,9 @@ export class FactStore<F> {
 
   /** The key of an object; nothing if it has none. */
   keyOf(raw: unknown): string | undefined {
-    return this.#identify(raw)?.key;
+    const { name, namespace } = fieldsOf(fieldsOf(raw)["metadata"]);
+    if (textOf(name) === undefined) return undefined;
+    return this.#options.namespaced ? `${textOf(namespace)}/${textOf(name)}` : textOf(name);
   }
 
   /** Takes in the answer to a write of our own, unless the watch has told of it, or of what came after, already. */

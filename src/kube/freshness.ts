@@ -121,11 +121,11 @@ export class Freshness {
     const before = this.#sureness;
     if (before.state === "syncing") {
       this.#sureness = { state: "syncing", failure };
-      return before.failure?.kind !== failure.kind;
+      return before.failure?.kind !== failure.kind || before.failure.detail !== failure.detail;
     }
     if (before.state === "stale") {
       this.#sureness = { ...before, failure };
-      return before.failure.kind !== failure.kind;
+      return before.failure.kind !== failure.kind || before.failure.detail !== failure.detail;
     }
     if (this.#doubt === undefined) {
       const callOff = this.#clock.after(graceMs, () => {

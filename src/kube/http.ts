@@ -160,7 +160,7 @@ function openLine(access: ClusterAccess, runtime: Runtime, settings: Settings): 
   };
 }
 
-function reads(line: Line, settings: Settings, random: Random): Pick<KubeApi, "get" | "list" | "watch"> {
+function reads(line: Line, settings: Settings, random: Random): Pick<KubeApi, "get" | "list" | "newest" | "watch"> {
   return {
     get: (resource, ref, signal) =>
       line.call({ ...reading("get", resource), path: objectPath(resource, ref) }, line.json, signal),
@@ -171,6 +171,16 @@ function reads(line: Line, settings: Settings, random: Random): Pick<KubeApi, "g
       const askPage: AskPage = (page) =>
         line.call({ ...reading("list", resource), path, query: { ...selected, ...page } }, line.json, signal);
       return readPages(askPage, onPage, settings.objectsMax);
+    },
+
+    newest: async (resource, { namespace, fieldSelector }, signal) => {
+      const path = collectionPath(resource, namespace);
+      const query = { limit: "1", ...(fieldSelector === undefined ? {} : { fieldSelector }) };
+      // One object at most: the deadline of a get, not that of a list.
+      const answer = await line.call({ ...reading("get", resource), path, query }, line.json, signal);
+      if (!answer.ok) return answer;
+      const version = textOf(fieldsOf(fieldsOf(answer.value)["metadata"])["resourceVersion"]);
+      return version === undefined ? err({ kind: "garbled", detail: "a list without a resourceVersion" }) : ok(version);
     },
 
     watch: (resource, { namespace, fieldSelector, resourceVersion }, onEvent, signal) => {

@@ -12,7 +12,7 @@ import type { Held, StoreFault } from "./fact-store.ts";
 import { FactStore } from "./fact-store.ts";
 import type { KubeFailure } from "./failure.ts";
 import { Freshness } from "./freshness.ts";
-import { canWatchFrom } from "./resource-version.ts";
+import { canWatchFrom, isOlder } from "./resource-version.ts";
 import type { LogFields, Runtime } from "./runtime.ts";
 import { messageOf } from "./thrown.ts";
 import type { WatchEffect, WatchInput, WatchState } from "./watch.ts";
@@ -89,6 +89,8 @@ class Driver<F> {
   readonly #about: LogFields;
   readonly #complaints = new Map<string, { atMs: number; left: number }>();
   #state: WatchState = startWatch().state;
+  /** The last watch broke: the server may have been another one since. */
+  #broken = false;
   #announced: InformerView<F>["state"] = "syncing";
   #isFailureSaid = false;
 
@@ -187,6 +189,7 @@ class Driver<F> {
         hint: "was etcd restored from a backup? what the server lists now counts, and nothing seen before",
       });
     }
+    this.#broken = false;
     if (this.#freshness.listed() || changed) this.#announce();
     return { type: "listed", resourceVersion };
   }
@@ -198,6 +201,15 @@ class Driver<F> {
 
   async #watch(resourceVersion: string): Promise<WatchInput> {
     const { api, resource, scope, signal } = this.#options;
+    if (this.#broken) {
+      const newest = await this.#call((call) => api.newest(resource, scope, call.signal));
+      signal.throwIfAborted();
+      if (!newest.ok) return this.#watchFailed(newest.error);
+      // An API server takes a watch from a version that is yet to come, and says nothing until it is reached.
+      if (isOlder(newest.value, resourceVersion))
+        return this.#watchFailed({ kind: "gone", detail: "the server is behind what it has told us" });
+      this.#broken = false;
+    }
     this.#freshness.opened();
     let isOver = false;
     let hasNoRoom = false;
@@ -220,9 +232,16 @@ class Driver<F> {
       if (changed) this.#announce();
       return { type: "closed", livedMs };
     }
+    this.#broken = true;
     const { changed, livedMs } = this.#freshness.broke(answer.error, hasNoRoom ? "now" : undefined);
     if (changed) this.#announce();
     return { type: "watchFailed", failure: answer.error, livedMs };
+  }
+
+  /** The watch could not even be asked for. */
+  #watchFailed(failure: KubeFailure): WatchInput {
+    if (this.#freshness.failed(failure)) this.#announce();
+    return { type: "watchFailed", failure, livedMs: 0 };
   }
 
   /** Takes in a line of the watch; answers whether there was room for it. */

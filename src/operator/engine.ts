@@ -194,6 +194,7 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
 
   #queueWork(state: PlanState<Intent, Facts, P>): void {
     const scheduler = this.#options.scheduler();
+    for (const target of this.#failures.keys()) if (!state.diffs.has(target)) this.#failures.delete(target);
     for (const [target, { operations }] of state.diffs) {
       if (operations.length === 0) this.#failures.delete(target);
       // The same again is tried when its back-off is over, not with every plan.
@@ -278,10 +279,14 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
   }
 
   #applyReports(intent: string, state: PlanState<Intent, Facts, P>): readonly ApplyReport[] {
+    const { directory } = this.#options.fleet;
     return [...this.#failures].flatMap(([target, { failed }]) => {
       const own = failed.filter(({ operation }) => operation.intents.includes(intent));
       if (own.length === 0) return [];
-      const told = own.map(({ operation, failure }) => ({ object: operation.name, failure: asWorldFailure(failure) }));
+      const told = own.map(({ operation, failure }) => ({
+        object: operation.name,
+        failure: directory.advise(target, asWorldFailure(failure)),
+      }));
       return [{ target, cluster: state.viewOf.get(target)?.name ?? target, applied: 0, failed: told }];
     });
   }
@@ -292,12 +297,15 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     const found = [...(state?.diffs.keys() ?? [])].find((id) => id === target);
     const todo = found === undefined ? undefined : state?.diffs.get(found);
     const session = found === undefined ? undefined : fleet.directory.sessionOf(found);
-    if (state === undefined || found === undefined || todo === undefined || session === undefined) return {};
+    // What failed is tried again by this key alone. It may be due before the plan that says what is left to do; if it
+    // rested now, nobody would wake it: the next plan finds the same work and leaves it to the back-off.
+    const notYet: Outcome = [...this.#failures.keys()].some((id) => id === target) ? { again: "backoff" } : {};
+    if (state === undefined || found === undefined || todo === undefined || session === undefined) return notYet;
     if (todo.operations.length === 0) return {};
     // A plan that was made while this target was being written to does not know what was written.
     if ((this.#writtenTo.get(found) ?? 0) > state.writes) {
       this.#queuePlan(0);
-      return {};
+      return notYet;
     }
     const outcome = await applyOperations({
       operations: todo.operations,

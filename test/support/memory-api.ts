@@ -170,6 +170,11 @@ export class MemoryApi implements KubeApi {
     });
   }
 
+  async newest(_resource: Resource, _scope: Scope, signal: AbortSignal): Answer<string> {
+    signal.throwIfAborted();
+    return await Promise.resolve(ok(this.revision));
+  }
+
   async watch(
     resource: Resource,
     scope: Scope & { readonly resourceVersion: string },
