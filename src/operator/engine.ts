@@ -7,7 +7,7 @@
 
 import { canonicalText } from "../core/json.ts";
 import type { Operation, Plan } from "../core/plan.ts";
-import type { Member, Provider, Remainder, Report } from "../core/provider.ts";
+import type { Provider, Remainder, Report } from "../core/provider.ts";
 import type { ApplyReport } from "../core/status.ts";
 import { type ClusterId, lastSeen } from "../core/world.ts";
 import type { Fleet, IntentRecord } from "../fleet/fleet.ts";
@@ -17,6 +17,7 @@ import type { Runtime } from "../kube/runtime.ts";
 import { applyOperations, type FailedOperation } from "./apply.ts";
 import { measureState } from "./measure-state.ts";
 import type { Metrics } from "./metrics.ts";
+import { Patience } from "./patience.ts";
 import { type PlanState, runningGraces, stateOf } from "./plan-state.ts";
 import { forceAnnotation } from "./finalizer.ts";
 import { needsWriting, type ReportInput, stepFor, writeReport } from "./report.ts";
@@ -58,8 +59,6 @@ const gather = { minMs: 20, maxMs: 250, creditMs: 500 };
 const ownDelayMs = 300;
 /** Grace periods end, agents fall silent: time passes without any event. */
 const resyncMs = { quiet: 30_000, grace: 5_000 };
-const settleMaxMs = 10_000;
-const busyDelayMs = 2_000;
 const namesMaxMs = 3_000;
 const leaveMaxMs = 600_000;
 
@@ -92,15 +91,13 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
   readonly #failures = new Map<ClusterId, FailedPass>();
   /** What was written last, so that a field the API server drops is not written again and again. */
   readonly #written = new Map<string, { readonly text: string; readonly resourceVersion: string | undefined }>();
-  readonly #settlingSinceMs = new Map<string, number>();
   /** Counts our writes, and remembers the last one to each target. */
   #writes = 0;
   readonly #writtenTo = new Map<ClusterId, number>();
   #gatherMs: number = gather.minMs;
   #debtMs = 0;
   #plannedMs = 0;
-  /** Since when there has been something to write for an intent without a break. */
-  readonly #pendingSinceMs = new Map<string, number>();
+  readonly #patience: Patience;
   #changedMs: number | undefined;
   #unresolvedSinceMs: number | undefined;
   #measured: ReadonlySet<string> = new Set();
@@ -108,6 +105,7 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
 
   constructor(options: EngineOptions<Intent, Fact, Facts, P>) {
     this.#options = options;
+    this.#patience = new Patience(options.runtime.clock, options.fleet.directory.isSettling);
   }
 
   changed = (origin: ChangeOrigin): void => {
@@ -202,32 +200,23 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
         scheduler.add(convergePrefix + target, { gatherMs: gather.minMs });
       }
     }
-    const { fleet, metrics, runtime } = this.#options;
+    const { fleet, metrics } = this.#options;
     const records = fleet.intents();
     for (const id of this.#meshes) {
       if (records.has(id)) continue;
       metrics.forgetMesh(id);
       this.#written.delete(id);
-      this.#settlingSinceMs.delete(id);
-      this.#pendingSinceMs.delete(id);
+      this.#patience.forget(id);
     }
     this.#meshes = new Set(records.keys());
     for (const [id, record] of records) {
-      if (!state.pending.has(id)) this.#pendingSinceMs.delete(id);
-      else if (!this.#pendingSinceMs.has(id)) this.#pendingSinceMs.set(id, runtime.clock.monotonicMs());
+      this.#patience.note(id, state.pending.has(id) && record.deletedMs === undefined);
       const input = this.#reportInput(id, record, state);
       const ready = input?.report.conditions.find(({ type }) => type === "Ready");
       if (ready !== undefined) metrics.meshReady({ mesh: id, ready: ready.status });
       if (input === undefined || !this.#isNews(id, input)) continue;
-      scheduler.add(reportPrefix + id, { delayMs: input.step === "add" ? 0 : this.#busyMs(id, record) });
+      scheduler.add(reportPrefix + id, { delayMs: input.step === "add" ? 0 : this.#patience.busyMs(id) });
     }
-  }
-
-  /** How long to wait with a word about an intent: what is being written is soon done, and then there is one thing to say. */
-  #busyMs(id: string, { deletedMs }: IntentRecord<Intent>): number {
-    const sinceMs = this.#pendingSinceMs.get(id);
-    if (sinceMs === undefined || deletedMs !== undefined) return 0;
-    return Math.max(0, sinceMs + busyDelayMs - this.#options.runtime.clock.monotonicMs());
   }
 
   #isNews(
@@ -246,7 +235,7 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     const intent = record.intent.value;
     const members = provider.intents.members(intent);
     const isNew = record.deletedMs === undefined && !record.finalizers.includes(provider.intents.finalizer);
-    if (this.#isSettling(id, members) && !isNew) return undefined;
+    if (this.#patience.isSettling(id, members) && !isNew) return undefined;
     const remainders = members.map((member): Remainder => {
       const view = state.viewOf.get(member.id);
       const observed = view?.observed ?? { state: "absent", because: { kind: "unreachable", detail: "not observed" } };
@@ -263,19 +252,6 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     const nowMs = runtime.clock.nowMs();
     const input = { record, report, remainders, finalizer: provider.intents.finalizer, nowMs, waitMs: finalizerWaitMs };
     return { ...input, step: stepFor(input).do };
-  }
-
-  /** Whether first answers are still to come; who lets us wait for too long is reported as absent meanwhile. */
-  #isSettling(id: string, members: readonly Member[]): boolean {
-    const { fleet, runtime } = this.#options;
-    if (!members.some((member) => fleet.directory.isSettling(member.id))) {
-      this.#settlingSinceMs.delete(id);
-      return false;
-    }
-    const nowMs = runtime.clock.monotonicMs();
-    const sinceMs = this.#settlingSinceMs.get(id) ?? nowMs;
-    this.#settlingSinceMs.set(id, sinceMs);
-    return nowMs - sinceMs < settleMaxMs;
   }
 
   #applyReports(intent: string, state: PlanState<Intent, Facts, P>): readonly ApplyReport[] {
@@ -361,7 +337,7 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     const input = this.#reportInput(id, record, state);
     if (input === undefined) return { again: 500 };
     if (!this.#isNews(id, input)) return {};
-    const busyMs = input.step === "add" ? 0 : this.#busyMs(id, record);
+    const busyMs = input.step === "add" ? 0 : this.#patience.busyMs(id);
     if (busyMs > 0) return { again: busyMs };
     if (record.deletedMs !== undefined && state.revision !== fleet.revision()) return { again: 100 };
     const outcome = await writeReport({
