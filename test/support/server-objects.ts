@@ -10,7 +10,7 @@ import type { Server } from "./servers.ts";
 
 /** A definition of a kind. */
 export type Crd = {
-  readonly metadata: { readonly name: string };
+  readonly metadata: { readonly name: string; readonly annotations?: Readonly<Record<string, string>> };
   readonly spec: {
     readonly group: string;
     readonly names: { readonly plural: string };
@@ -18,25 +18,31 @@ export type Crd = {
   };
 };
 
-/** Installs Kilo's Peer, if it is not there, and waits until Peers can be written. */
+/** Installs our definition of Kilo's Peer and waits until Peers can be written. */
 export async function installPeerCrd(server: Server): Promise<void> {
   await installCrd(server, peerCrd);
 }
 
-/** Installs our ClusterMesh from `crds/`, if it is not there, and waits until meshes can be written. */
+/** Installs our ClusterMesh from `crds/` and waits until meshes can be written. */
 export async function installClusterMeshCrd(server: Server): Promise<void> {
   const path = join(import.meta.dirname, "../../crds/kilo.squat.ai_clustermeshes.yaml");
   await installCrd(server, parse(readFileSync(path, "utf8")) as Crd);
 }
 
 /**
- * Installs a kind, if there is none of that name, and waits until its objects can be listed. The server lets the first
+ * Installs a kind, whatever there is of that name, and waits until its objects can be listed. The server lets the first
  * object of a new kind wait for 2 s.
  */
 export async function installCrd({ admin }: Server, crd: Crd): Promise<void> {
   const crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
   const { group, names, versions } = crd.spec;
-  await admin.ensure(crds, crd);
+  const made = await admin.request("POST", crds, crd);
+  if (made.status === 409) {
+    // Another file may have left it in another form.
+    const metadata = { annotations: { "causeway.dev/version": null, ...crd.metadata.annotations } };
+    const patch = { metadata, spec: crd.spec };
+    await admin.request("PATCH", `${crds}/${crd.metadata.name}`, patch, "application/merge-patch+json");
+  } else if (made.status !== 201) throw new Error(`${crd.metadata.name} was not accepted: ${made.status}`);
   await eventually(`${crd.metadata.name} to be served`, async () => {
     const { body } = await admin.request<Installed>("GET", `${crds}/${crd.metadata.name}`);
     const conditions = body.status?.conditions ?? [];

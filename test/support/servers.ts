@@ -2,11 +2,13 @@
 // from the first test to the last; `startFleet` makes servers of one's own.
 
 import { execFile } from "node:child_process";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { inject } from "vitest";
 import { type AuditLog, auditProbeAgent, openAuditLog } from "./audit.ts";
 import { createClient, type ServerClient } from "./server-client.mjs";
+import { isAlive } from "./server-pids.mjs";
 import {
   adminKubeconfig,
   kubeconfigFor,
@@ -20,6 +22,7 @@ import {
 } from "./server-processes.mjs";
 
 const kubectlMsMax = 60_000;
+const waitMsMax = 20_000;
 const probeMsMax = 2_000;
 
 /** The servers that the tests of the project `apiserver` share. */
@@ -94,11 +97,29 @@ export async function startFleet<const Name extends string>(names: readonly Name
 export function useFleet(): Readonly<Record<(typeof fleetNames)[number], Server>> {
   const shared = inject("fleets");
   if ("unavailable" in shared) throw new Error(shared.unavailable);
-  const worker = Number(process.env["VITEST_POOL_ID"]); // from 1, and of no other file that runs now
-  const servers = shared.fleets[worker - 1];
-  if (servers === undefined) throw new Error(`there are ${shared.fleets.length} fleets, none for worker ${worker}`);
-  return byName(servers);
+  // Every file runs in a process of its own; the one before may still be ending.
+  for (const began = performance.now(); performance.now() - began < waitMsMax; pauseFor(50)) {
+    const free = shared.fleets.find(isOurs);
+    if (free !== undefined) return byName(free);
+  }
+  throw new Error(`all ${shared.fleets.length} fleets are in use`);
 }
+
+/** Takes a fleet for this process, unless another one that lives has it. */
+function isOurs(servers: readonly ServerDescription[]): boolean {
+  const lock = join(servers[0]?.folder ?? "", "taken-by");
+  try {
+    writeFileSync(lock, String(process.pid), { flag: "wx" });
+    return true;
+  } catch {
+    const owner = Number(readFileSync(lock, "utf8"));
+    if (owner === process.pid) return true;
+    if (owner !== 0 && !isAlive(owner)) rmSync(lock, { force: true });
+    return false;
+  }
+}
+
+const pauseFor = (ms: number): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 
 /** The handle of a server that runs somewhere on this machine. */
 export function serverOf(description: ServerDescription): Server {
