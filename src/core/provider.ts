@@ -32,6 +32,8 @@ export type Member = {
   /** Where its credentials are; nothing for the local cluster. */
   readonly access: SecretAccess | undefined;
   readonly name: string;
+  /** It has left its intent, and is only named until it is clean. */
+  readonly left?: true;
 };
 
 /** What was seen of a cluster, with the kinds that its API server does not serve. */

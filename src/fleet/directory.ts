@@ -122,10 +122,13 @@ export function openDirectory<Fact, Facts>(options: DirectoryOptions<Fact, Facts
 
   const disconnect = (place: Place, trouble: Failure): void => {
     note(place, trouble);
-    if (place.leavingSinceMs !== undefined) return; // what is leaving is cleaned up with what we still have
+    // What is leaving is cleaned up with what we still have, as long as that works.
+    const isLeaving = place.leavingSinceMs !== undefined || place.member.left === true;
+    const session = place.current === undefined ? undefined : sessions.get(place.current);
+    delete place.text; // the same bytes, should they come back, are news then
+    if (isLeaving && session?.observed().state === "synced") return;
     delete place.current;
     delete place.next;
-    delete place.text;
   };
 
   const lookAt = (place: Place): void => {
@@ -213,13 +216,14 @@ function updatePlaces(places: Map<ClusterId, Place>, members: readonly Member[],
     else same.push(member);
   }
   for (const [id, same] of named) {
-    const [member] = same;
+    const member = same.find(({ left }) => left !== true) ?? same[0];
     if (member === undefined) continue;
     const names = [...new Set(same.map(({ name }) => name))].sort(compareText);
     const place = places.get(id);
     if (place === undefined) places.set(id, { id, member, names });
     else {
       place.names = names;
+      place.member = member;
       delete place.leavingSinceMs;
     }
   }
@@ -273,6 +277,9 @@ function observe<Facts>(group: readonly Place[], sessions: ReadonlyMap<string, S
   }
   const observed = session.observed();
   if (observed.state === "synced") return observed;
+  if (place.trouble?.kind === "missing" || place.trouble?.kind === "refused") {
+    return { state: "absent", because: place.trouble };
+  }
   const next = place.next === undefined ? undefined : sessions.get(place.next);
   const newer = next === undefined || next.isSettling() ? undefined : next.observed();
   const because = newer !== undefined && newer.state !== "synced" ? newer.because : observed.because;

@@ -85,6 +85,7 @@ export function startFleet<Intent, Fact, Facts, P extends Plan>(
   });
   const resolver = startResolver(options.lookup, runtime, () => changed("world"), lifetime.signal);
   let absorbing = false;
+  let wanted = "";
   const intents = startInformer<IntentRecord<Intent>>({
     api: local.api,
     resource: provider.intents.resource,
@@ -92,7 +93,11 @@ export function startFleet<Intent, Fact, Facts, P extends Plan>(
     read: (raw) => readRecord(raw, provider.intents.read),
     same: (a, b) => a.uid === b.uid && a.resourceVersion === b.resourceVersion,
     onChange: () => {
-      if (!absorbing) directory.want(membersOf(records(), provider.intents.members));
+      const members = membersOf(records(), provider.intents.members);
+      const names = members.map(({ id, name }) => `${id} ${name}`).join("\n");
+      // What we wrote ourselves may be that a cluster has left.
+      if (!absorbing || names !== wanted) directory.want(members);
+      wanted = names;
       changed(absorbing ? "own" : "world");
     },
     runtime,

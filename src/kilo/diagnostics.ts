@@ -333,9 +333,9 @@ export const kiloCatalogue = {
     why: "Tunnel packets to such an address would go into a tunnel again. What a cluster was granted counts more than what a node writes on itself.",
     fix: (v) => annotate(v.node, "clustermesh-endpoint", "ADDRESS:51820"),
   }),
-  AgentSilent: entry<{ node: string; minutes: number }>({
+  AgentSilent: entry<{ node: string; since: string }>({
     severity: "warning",
-    what: (v) => `Kilo's agent on node ${v.node} has not checked in for ${v.minutes} minutes`,
+    what: (v) => `Kilo's agent on node ${v.node} has not checked in since ${v.since}`,
     why: "Its tunnels usually still work, so nothing is removed; but nothing that changes will reach the node.",
     fix: () => "check Kilo's agent on the node: kubectl -n kube-system get pods -l app.kubernetes.io/name=kilo -o wide",
   }),

@@ -88,7 +88,7 @@ function membersOf(mesh: MeshIntent): readonly Member[] {
     if (local) return [{ id: LOCAL, access: undefined, name }];
     return id === undefined || access === undefined ? [] : [{ id, access, name }];
   });
-  return [...listed, ...mesh.departed];
+  return [...listed, ...mesh.departed.map((departed): Member => ({ ...departed, left: true }))];
 }
 
 function nodeFact(raw: unknown): KiloFact {

@@ -224,6 +224,9 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     input: Pick<ReportInput<Intent>, "record" | "report" | "remainders" | "finalizer" | "nowMs" | "waitMs">,
   ): boolean {
     if (!needsWriting(input)) return false;
+    // A wait may end without anything new to say: the finalizer goes by the clock.
+    const step = stepFor(input).do;
+    if (step === "add" || step === "remove") return true;
     const written = this.#written.get(id);
     return written?.resourceVersion !== input.record.resourceVersion || written?.text !== reportText(input.report);
   }
@@ -336,7 +339,12 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     if (state === undefined || record === undefined) return {};
     const input = this.#reportInput(id, record, state);
     if (input === undefined) return { again: 500 };
-    if (!this.#isNews(id, input)) return {};
+    if (!this.#isNews(id, input)) {
+      // Nobody else wakes us when a deleted intent has waited long enough.
+      const step = stepFor(input);
+      if (step.do !== "wait" || step.untilMs === undefined) return {};
+      return { again: Math.max(0, step.untilMs - input.nowMs) + 100 };
+    }
     const busyMs = input.step === "add" ? 0 : this.#patience.busyMs(id);
     if (busyMs > 0) return { again: busyMs };
     if (record.deletedMs !== undefined && state.revision !== fleet.revision()) return { again: 100 };

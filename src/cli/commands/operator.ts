@@ -12,6 +12,9 @@ export function operatorCommand(terminal: Terminal, exit: (code: number) => void
     .action(async (_, __, command: Command) => {
       // Loaded here: the other commands start without an HTTP client, a log and metrics.
       const { runOperator } = await import("../../operator/main.ts");
-      exit(await runOperator(command.args, { ...terminal, version: packageVersion() }));
+      const code = await runOperator(command.args, { ...terminal, version: packageVersion() });
+      exit(code);
+      // A connection that is still being made to a server that hangs would keep the process for ten seconds.
+      setTimeout(() => process.exit(code), 250).unref();
     });
 }
