@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** One project per layer, so that the fast loop runs without the dear ones. */
 const project = (name: string, testTimeout = 10_000) => ({
@@ -8,8 +9,22 @@ const project = (name: string, testTimeout = 10_000) => ({
 /** How many files of the project `apiserver` run at once, each with servers of its own; they wait more than they work. */
 const fleets = Number(process.env["CAUSEWAY_TEST_FLEETS"] ?? 1);
 
+/** The files that wait longest; whoever starts them last waits for them alone. */
+const longest = ["rest", "faults-remote", "old-faults-meshes", "faults-local", "random", "faults-access"];
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification): number => {
+      const place = longest.findIndex((name) => moduleId.endsWith(`/${name}.test.ts`));
+      return place === -1 ? longest.length : place;
+    };
+    return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
+  }
+}
+
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongestFirst },
     maxWorkers: 2, // the properties are pure CPU; two cores halve them
     projects: [
       project("unit"),
