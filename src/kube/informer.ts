@@ -89,8 +89,8 @@ class Driver<F> {
   readonly #about: LogFields;
   readonly #complaints = new Map<string, { atMs: number; left: number }>();
   #state: WatchState = startWatch().state;
-  /** The last watch broke: the server may have been another one since. */
-  #broken = false;
+  /** Watches that broke since one last worked. After a second one the server was away, and may be another one since. */
+  #breaks = 0;
   #announced: InformerView<F>["state"] = "syncing";
   #isFailureSaid = false;
 
@@ -189,7 +189,7 @@ class Driver<F> {
         hint: "was etcd restored from a backup? what the server lists now counts, and nothing seen before",
       });
     }
-    this.#broken = false;
+    this.#breaks = 0;
     if (this.#freshness.listed() || changed) this.#announce();
     return { type: "listed", resourceVersion };
   }
@@ -201,14 +201,13 @@ class Driver<F> {
 
   async #watch(resourceVersion: string): Promise<WatchInput> {
     const { api, resource, scope, signal } = this.#options;
-    if (this.#broken) {
+    if (this.#breaks > 1) {
       const newest = await this.#call((call) => api.newest(resource, scope, call.signal));
       signal.throwIfAborted();
       if (!newest.ok) return this.#watchFailed(newest.error);
       // An API server takes a watch from a version that is yet to come, and says nothing until it is reached.
       if (isOlder(newest.value, resourceVersion))
         return this.#watchFailed({ kind: "gone", detail: "the server is behind what it has told us" });
-      this.#broken = false;
     }
     this.#freshness.opened();
     let isOver = false;
@@ -228,11 +227,12 @@ class Driver<F> {
     isOver = true;
     signal.throwIfAborted();
     if (answer.ok) {
+      this.#breaks = 0;
       const { changed, livedMs } = this.#freshness.closed();
       if (changed) this.#announce();
       return { type: "closed", livedMs };
     }
-    this.#broken = true;
+    this.#breaks += 1;
     const { changed, livedMs } = this.#freshness.broke(answer.error, hasNoRoom ? "now" : undefined);
     if (changed) this.#announce();
     return { type: "watchFailed", failure: answer.error, livedMs };
@@ -246,6 +246,7 @@ class Driver<F> {
 
   /** Takes in a line of the watch; answers whether there was room for it. */
   #hear(event: WatchEvent): boolean {
+    this.#breaks = 0;
     const outcome = this.#store.take(event);
     if (outcome === "full") return false;
     const resourceVersion = event.type === "BOOKMARK" ? event.resourceVersion : versionOf(event.object);

@@ -27,7 +27,7 @@ import type { Outcome, Scheduler, SchedulerOptions } from "./scheduler.ts";
 export type EngineOptions<Intent, Fact, Facts, P extends Plan> = {
   readonly provider: Provider<Intent, Fact, Facts, P>;
   readonly fleet: Fleet<Intent, Facts>;
-  readonly scheduler: () => Scheduler;
+  readonly scheduler: Scheduler;
   readonly runtime: Runtime;
   readonly metrics: Metrics;
   /** Who we are, in events. */
@@ -148,7 +148,7 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
   };
 
   #queuePlan(delayMs: number): void {
-    this.#options.scheduler().add(planKey, { delayMs, gatherMs: this.#gatherMs });
+    this.#options.scheduler.add(planKey, { delayMs, gatherMs: this.#gatherMs });
   }
 
   #plan(): Outcome {
@@ -191,7 +191,7 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
   }
 
   #queueWork(state: PlanState<Intent, Facts, P>): void {
-    const scheduler = this.#options.scheduler();
+    const scheduler = this.#options.scheduler;
     for (const target of this.#failures.keys()) if (!state.diffs.has(target)) this.#failures.delete(target);
     for (const [target, { operations }] of state.diffs) {
       if (operations.length === 0) this.#failures.delete(target);

@@ -15,7 +15,7 @@ import type { Runtime } from "../kube/runtime.ts";
 import { installDefinition } from "./bootstrap.ts";
 import { createEngine, type Engine, lanesFor } from "./engine.ts";
 import type { Metrics } from "./metrics.ts";
-import { createScheduler, type Scheduler } from "./scheduler.ts";
+import { createScheduler } from "./scheduler.ts";
 
 /** What an operator needs. */
 export type OperatorOptions<Intent, Fact, Facts, P extends Plan> = {
@@ -65,8 +65,7 @@ export function startOperator<Intent, Fact, Facts, P extends Plan>(
     });
   };
   const api = connect("local", options.access);
-  let scheduler: Scheduler | undefined;
-  let engine: Engine | undefined;
+  let engine: Engine | undefined; // made last: it needs the fleet and the scheduler, which need it
   const fleet = startFleet({
     provider,
     local: { api, fingerprint: options.access.fingerprint },
@@ -75,7 +74,7 @@ export function startOperator<Intent, Fact, Facts, P extends Plan>(
     runtime,
     onChange: (origin) => engine?.changed(origin),
   });
-  const running = createScheduler({
+  const scheduler = createScheduler({
     run: (key, signal) => engine?.run(key, signal) ?? Promise.resolve({}),
     runtime,
     signal: lifetime.signal,
@@ -86,18 +85,17 @@ export function startOperator<Intent, Fact, Facts, P extends Plan>(
       runtime.log.error("a fault of ours", { key, detail, hint: "please report this" });
     },
     observe: {
-      onStart: () => metrics.queueLength(running.due()),
+      onStart: () => metrics.queueLength(scheduler.due()),
       onEnd: (key, ms) => {
         metrics.ran({ key, ms });
-        metrics.queueLength(running.due());
+        metrics.queueLength(scheduler.due());
       },
     },
   });
-  scheduler = running;
   engine = createEngine({
     provider,
     fleet,
-    scheduler: () => scheduler ?? running,
+    scheduler,
     runtime,
     metrics,
     identity: options.identity,
@@ -116,7 +114,7 @@ export function startOperator<Intent, Fact, Facts, P extends Plan>(
       if (!term.aborted) throw error;
     } finally {
       metrics.leader(false);
-      await running.idle();
+      await scheduler.idle();
     }
   };
   const led =
@@ -139,7 +137,7 @@ export function startOperator<Intent, Fact, Facts, P extends Plan>(
     ended,
     stop: async () => {
       lifetime.abort();
-      await running.drain(drainMs);
+      await scheduler.drain(drainMs);
       await led.catch((error: unknown) => runtime.log.warn("leading did not end well", { detail: String(error) }));
       await fleet.stop();
       await api.close();

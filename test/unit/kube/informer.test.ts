@@ -598,6 +598,7 @@ describe("a restored server", () => {
     const bench = await new Bench("a").start();
     const backup = bench.api.backup();
     for (let beat = 1; beat < 50; beat += 1) bench.put("a", "red", beat);
+    bench.api.failNext("watch", fail("unreachable"));
     bench.api.restore(backup);
     await bench.clock.advance(10_000);
     bench.api.lag();
