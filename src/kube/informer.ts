@@ -76,6 +76,8 @@ export function startInformer<F>(options: InformerOptions<F>): Informer<F> {
 }
 
 const objectsMaxDefault = 200_000;
+/** How the client says that it gave a watch up for its silence. */
+const silence = "no bytes for";
 const complaintEveryMs = 60_000;
 
 /** A call under way: its signal, and a way to give it up for a reason of our own. */
@@ -89,8 +91,8 @@ class Driver<F> {
   readonly #about: LogFields;
   readonly #complaints = new Map<string, { atMs: number; left: number }>();
   #state: WatchState = startWatch().state;
-  /** Watches that broke since one last worked. After a second one the server was away, and may be another one since. */
-  #breaks = 0;
+  /** How much went wrong since a watch last worked: from 2 on, the server may have been away, and be another one since. */
+  #doubts = 0;
   #announced: InformerView<F>["state"] = "syncing";
   #isFailureSaid = false;
 
@@ -189,7 +191,7 @@ class Driver<F> {
         hint: "was etcd restored from a backup? what the server lists now counts, and nothing seen before",
       });
     }
-    this.#breaks = 0;
+    this.#doubts = 0;
     if (this.#freshness.listed() || changed) this.#announce();
     return { type: "listed", resourceVersion };
   }
@@ -201,7 +203,7 @@ class Driver<F> {
 
   async #watch(resourceVersion: string): Promise<WatchInput> {
     const { api, resource, scope, signal } = this.#options;
-    if (this.#breaks > 1) {
+    if (this.#doubts >= 2) {
       const newest = await this.#call((call) => api.newest(resource, scope, call.signal));
       signal.throwIfAborted();
       if (!newest.ok) return this.#watchFailed(newest.error);
@@ -227,12 +229,13 @@ class Driver<F> {
     isOver = true;
     signal.throwIfAborted();
     if (answer.ok) {
-      this.#breaks = 0;
+      this.#doubts = 0;
       const { changed, livedMs } = this.#freshness.closed();
       if (changed) this.#announce();
       return { type: "closed", livedMs };
     }
-    this.#breaks += 1;
+    // Silence alone may be a bookmark that is late; a connection that was cut is more.
+    this.#doubts += answer.error.detail.includes(silence) ? 1 : 2;
     const { changed, livedMs } = this.#freshness.broke(answer.error, hasNoRoom ? "now" : undefined);
     if (changed) this.#announce();
     return { type: "watchFailed", failure: answer.error, livedMs };
@@ -246,7 +249,7 @@ class Driver<F> {
 
   /** Takes in a line of the watch; answers whether there was room for it. */
   #hear(event: WatchEvent): boolean {
-    this.#breaks = 0;
+    this.#doubts = 0;
     const outcome = this.#store.take(event);
     if (outcome === "full") return false;
     const resourceVersion = event.type === "BOOKMARK" ? event.resourceVersion : versionOf(event.object);
