@@ -3,6 +3,9 @@
 
 import type { ClusterId, Failure } from "./world.ts";
 
+/** How much of its findings a status lists: so many, and so many objects of each. */
+export const findingLimits = { findingsMax: 20, subjectsMax: 10 } as const;
+
 /** A statement about an intent. */
 export type Condition = {
   readonly type: string;

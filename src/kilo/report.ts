@@ -2,14 +2,13 @@
 
 import { type Diagnostic, listSome } from "../core/diagnostic.ts";
 import type { Evidence, Remainder, Report } from "../core/provider.ts";
-import type { Condition } from "../core/status.ts";
+import { type Condition, findingLimits } from "../core/status.ts";
 import { type ClusterId, compareText, LOCAL } from "../core/world.ts";
 import type { Departed, MeshIntent } from "./intent.ts";
 import type { KiloPlan, MeshPlan } from "./plan.ts";
 import { type MemberStatus, meshStatus } from "./status.ts";
 
-const findingsMax = 20;
-const subjectsMax = 10;
+const { findingsMax, subjectsMax } = findingLimits;
 
 /** What the status of a mesh should say. */
 export function meshReport(plan: KiloPlan, mesh: MeshIntent, evidence: Evidence): Report {

@@ -10,7 +10,7 @@ import { type Environment, operatorHelp, type OperatorFlags, parseOperatorFlags 
 import { type Endpoints, serveEndpoints } from "./health.ts";
 import { keepSmall } from "./memory.ts";
 import { createMetrics } from "./metrics.ts";
-import { startOperator } from "./operator.ts";
+import { startOperator, untilAborted } from "./operator.ts";
 import { addressesOf, ownAccess } from "./surroundings.ts";
 import { createLog, createSecrets, systemRuntime } from "./runtime.ts";
 
@@ -116,9 +116,3 @@ function announce({ health, metrics }: Endpoints, log: Runtime["log"]): void {
   if (health.address !== undefined) log.info("serving", { what: "probes", address: health.address });
   if (metrics.address !== undefined) log.info("serving", { what: "metrics", address: metrics.address });
 }
-
-const untilAborted = (signal: AbortSignal): Promise<undefined> =>
-  new Promise((resolve) => {
-    if (signal.aborted) resolve(undefined);
-    else signal.addEventListener("abort", () => resolve(undefined), { once: true });
-  });

@@ -109,7 +109,7 @@ export function startOperator<Intent, Fact, Facts, P extends Plan>(
     try {
       await installDefinition(api, clusterMeshCrd(), options.version, runtime, term);
       acting.act(term);
-      await aborted(term);
+      await untilAborted(term);
     } catch (error) {
       if (!term.aborted) throw error;
     } finally {
@@ -145,8 +145,9 @@ export function startOperator<Intent, Fact, Facts, P extends Plan>(
   };
 }
 
-const aborted = (signal: AbortSignal): Promise<void> =>
+/** Waits for the end of a lifetime. */
+export const untilAborted = (signal: AbortSignal): Promise<undefined> =>
   new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
+    if (signal.aborted) resolve(undefined);
+    else signal.addEventListener("abort", () => resolve(undefined), { once: true });
   });

@@ -3,7 +3,7 @@
 import { canonicalText, fieldsOf, listOf, textOf } from "../core/json.ts";
 import type { Remainder, Report } from "../core/provider.ts";
 import type { Resource } from "../core/resource.ts";
-import { settleConditions, type StoredCondition } from "../core/status.ts";
+import { findingLimits, settleConditions, type StoredCondition } from "../core/status.ts";
 import type { IntentRecord } from "../fleet/fleet.ts";
 import type { KubeApi } from "../kube/api.ts";
 import type { KubeFailure } from "../kube/failure.ts";
@@ -169,9 +169,7 @@ function transitionNotes<Intent>({
 }
 
 const eventsMax = 20;
-/** How much a status lists at most. */
-const findingsMax = 20;
-const subjectsMax = 10;
+const { findingsMax, subjectsMax } = findingLimits;
 
 /** What the status did not say before: findings of a new code, or about an object it did not name. */
 function newFindings<Intent>(record: IntentRecord<Intent>, report: Report): readonly EventNote[] {
