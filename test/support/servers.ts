@@ -2,7 +2,7 @@
 // from the first test to the last; `startFleet` makes servers of one's own.
 
 import { execFile } from "node:child_process";
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { inject } from "vitest";
@@ -97,26 +97,20 @@ export async function startFleet<const Name extends string>(names: readonly Name
 export function useFleet(): Readonly<Record<(typeof fleetNames)[number], Server>> {
   const shared = inject("fleets");
   if ("unavailable" in shared) throw new Error(shared.unavailable);
-  // Every file runs in a process of its own; the one before may still be ending.
-  for (const began = performance.now(); performance.now() - began < waitMsMax; pauseFor(50)) {
-    const free = shared.fleets.find(isOurs);
-    if (free !== undefined) return byName(free);
-  }
-  throw new Error(`all ${shared.fleets.length} fleets are in use`);
+  // Of the files that run at once every one has a number of its own, from 1 to how many may.
+  const servers = shared.fleets[Number(process.env["VITEST_POOL_ID"]) - 1] ?? shared.fleets[0];
+  if (servers === undefined) throw new Error("no fleet was started");
+  waitForLastUser(join(servers[0]?.folder ?? "", "used-by"));
+  return byName(servers);
 }
 
-/** Takes a fleet for this process, unless another one that lives has it. */
-function isOurs(servers: readonly ServerDescription[]): boolean {
-  const lock = join(servers[0]?.folder ?? "", "taken-by");
-  try {
-    writeFileSync(lock, String(process.pid), { flag: "wx" });
-    return true;
-  } catch {
-    const owner = Number(readFileSync(lock, "utf8"));
-    if (owner === process.pid) return true;
-    if (owner !== 0 && !isAlive(owner)) rmSync(lock, { force: true });
-    return false;
+/** Every file runs in a process of its own; the one before, with the same number, may still be ending. */
+function waitForLastUser(note: string): void {
+  for (const began = performance.now(); performance.now() - began < waitMsMax; pauseFor(50)) {
+    const pid = existsSync(note) ? Number(readFileSync(note, "utf8")) : 0;
+    if (pid === 0 || pid === process.pid || !isAlive(pid)) break;
   }
+  writeFileSync(note, String(process.pid));
 }
 
 const pauseFor = (ms: number): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
