@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { adminKubeconfig } from "../test/support/server-processes.mjs";
 import { toBeEnded } from "./cleanup.mjs";
 import { findTools, installCrd, startServers } from "./fleet.mjs";
-import { peerCrd } from "./peer-crd.mjs";
+import { peerDefinition as peerCrd } from "../dist/sim/peer-definition.js";
 import { atLeast, printTable, verdict, withUnit } from "./table.mjs";
 import { cpuSeconds } from "./usage.mjs";
 

@@ -18,7 +18,7 @@ import {
 import { benchAgent } from "./audit-count.mjs";
 import { toBeEnded } from "./cleanup.mjs";
 import { ToolMissing } from "./errors.mjs";
-import { peerCrd } from "./peer-crd.mjs";
+import { peerDefinition as peerCrd } from "../dist/sim/peer-definition.js";
 import { range } from "./statistics.mjs";
 
 const root = join(import.meta.dirname, "..");

@@ -84,7 +84,7 @@ async function serve(access: ClusterAccess, settings: Settings): Promise<number>
     lease: flags.leaderElect ? { namespace, name: flags.leaderElectionId } : undefined,
     finalizerWaitMs: flags.finalizerWaitMs,
     concurrency: flags.concurrency,
-    http: { requestTimeoutMs: flags.requestTimeoutMs, qps: flags.kubeApiQps, burst: flags.kubeApiBurst },
+    http: () => ({ requestTimeoutMs: flags.requestTimeoutMs, qps: flags.kubeApiQps, burst: flags.kubeApiBurst }),
     keepSecret,
   });
   const ready = { name: "local-cluster", problem: operator.notReady };

@@ -31,7 +31,8 @@ export type OperatorOptions<Intent, Fact, Facts, P extends Plan> = {
   readonly lease: { readonly namespace: string; readonly name: string } | undefined;
   readonly finalizerWaitMs: number;
   readonly concurrency: number;
-  readonly http: HttpOptions;
+  /** How to talk to the API server that an access leads to. */
+  readonly http: (access: ClusterAccess) => HttpOptions;
   /** Hears of every secret that is held, so that none is ever logged. */
   readonly keepSecret: (text: string) => void;
 };
@@ -59,7 +60,7 @@ export function startOperator<Intent, Fact, Facts, P extends Plan>(
       if (secret !== undefined) options.keepSecret(secret.expose());
     }
     return httpApi(access, runtime, {
-      ...options.http,
+      ...options.http(access),
       userAgent: `causeway/${options.version}`,
       onRequest: ({ verb, code, ms }) => metrics.apiRequest({ cluster, verb, code, ms }),
     });

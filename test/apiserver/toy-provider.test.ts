@@ -159,7 +159,7 @@ test("a provider of ConfigMaps runs through the same loop: created, repaired, le
     lease: undefined,
     finalizerWaitMs: 1_000,
     concurrency: 4,
-    http: {},
+    http: () => ({}),
     keepSecret: () => {},
   });
   await othersOn(hub, "edge");

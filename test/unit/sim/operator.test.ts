@@ -5,11 +5,10 @@ import { clusterMeshCrd } from "../../../src/api/crd.ts";
 import { Redacted } from "../../../src/core/redacted.ts";
 import { defaultOptions } from "../../../src/kilo/plan.ts";
 import { kiloProvider } from "../../../src/kilo/provider.ts";
-import type { HttpOptions } from "../../../src/kube/http.ts";
 import type { Runtime } from "../../../src/kube/runtime.ts";
 import { noMetrics } from "../../../src/operator/metrics.ts";
 import { startOperator } from "../../../src/operator/operator.ts";
-import { simInterceptor } from "../../../src/sim/interceptor.ts";
+import { simAccess } from "../../../src/sim/interceptor.ts";
 import { createSimServer, type SimServer } from "../../../src/sim/server.ts";
 import { nodeOf } from "../../support/mesh-lab.ts";
 import { peerCrd } from "../../support/peer-crd.ts";
@@ -66,11 +65,7 @@ async function history(): Promise<{ readonly trace: string; readonly hub: SimSer
   const clock = new VirtualClock();
   const silent = () => undefined;
   const runtime: Runtime = { clock, random: lcg(7), log: { debug: silent, info: silent, warn: silent, error: silent } };
-  const servers = new Map([
-    ["hub-token", cluster("hub", clock, 1)],
-    ["edge-token", cluster("edge", clock, 2)],
-  ]);
-  const [hub, edge] = [servers.get("hub-token")!, servers.get("edge-token")!];
+  const [hub, edge] = [cluster("hub", clock, 1), cluster("edge", clock, 2)];
   ask(hub, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", clusterMeshCrd());
   ask(hub, "POST", "/api/v1/namespaces", { metadata: { name: "kilo-system" } });
   for (const [index, server] of [hub, edge].entries()) {
@@ -98,14 +93,10 @@ async function history(): Promise<{ readonly trace: string; readonly hub: SimSer
       ],
     },
   });
-  // Options are read anew for every connection, right after its token was registered.
-  let lastToken = "";
-  const http: HttpOptions = {
-    get interceptors() {
-      const token = lastToken;
-      return [simInterceptor(servers.get(token)!, { token: () => token })];
-    },
-  };
+  const byHost = new Map([
+    ["hub.sim:6443", hub],
+    ["edge.sim:6443", edge],
+  ]);
   const operator = startOperator({
     provider: kiloProvider(defaultOptions),
     access: { server: "https://hub.sim:6443", token: new Redacted("hub-token"), fingerprint: "hub", notes: [] },
@@ -117,10 +108,8 @@ async function history(): Promise<{ readonly trace: string; readonly hub: SimSer
     lease: { namespace: "kilo-system", name: "causeway" },
     finalizerWaitMs: 60_000,
     concurrency: 4,
-    http,
-    keepSecret: (text) => {
-      lastToken = text;
-    },
+    http: (access) => ({ interceptors: [simAccess(access, byHost)] }),
+    keepSecret: silent,
   });
   for (let second = 0; second < 60; second += 1) await clock.advance(1_000);
   const stopping = operator.stop();

@@ -1,0 +1,116 @@
+import type { Clock } from "../kube/runtime.ts";
+
+type Timer = { readonly atMs: number; readonly order: number; run: (() => void) | undefined };
+
+/** Time that passes only when it is told to, with every timer run in order and everything that follows from it. */
+export class VirtualClock implements Clock {
+  #elapsedMs = 0;
+  #wallMs: number;
+  #order = 0;
+  #pending = 0;
+  /** A heap by time, then by order; what was called off stays in it, without anything to run, until its time comes. */
+  readonly #timers: Timer[] = [];
+
+  constructor(wallMs = Date.UTC(2026, 10, 15, 12)) {
+    this.#wallMs = wallMs;
+  }
+
+  readonly nowMs = (): number => this.#wallMs + this.#elapsedMs;
+
+  readonly monotonicMs = (): number => this.#elapsedMs;
+
+  readonly after = (ms: number, run: () => void): (() => void) => {
+    this.#order += 1;
+    this.#pending += 1;
+    const timer: Timer = { atMs: this.#elapsedMs + Math.max(0, ms), order: this.#order, run };
+    this.#push(timer);
+    return () => {
+      if (timer.run !== undefined) this.#pending -= 1;
+      timer.run = undefined;
+    };
+  };
+
+  readonly sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
+    new Promise((resolve, reject) => {
+      if (signal?.aborted) {
+        reject(signal.reason);
+        return;
+      }
+      const end = (): void => {
+        callOff();
+        reject(signal?.reason);
+      };
+      const callOff = this.after(ms, () => {
+        signal?.removeEventListener("abort", end);
+        resolve();
+      });
+      signal?.addEventListener("abort", end, { once: true });
+    });
+
+  /** How many timers are still to run. */
+  get pending(): number {
+    return this.#pending;
+  }
+
+  /** Moves the wall clock alone, as NTP or an administrator does. */
+  jump(ms: number): void {
+    this.#wallMs += ms;
+  }
+
+  /** Lets time pass; whatever a timer sets going runs to its end before the next one. */
+  async advance(ms: number): Promise<void> {
+    const untilMs = this.#elapsedMs + ms;
+    await settled();
+    for (let timer = this.#pop(untilMs); timer !== undefined; timer = this.#pop(untilMs)) {
+      const { run } = timer;
+      if (run === undefined) continue;
+      timer.run = undefined;
+      this.#pending -= 1;
+      this.#elapsedMs = timer.atMs;
+      run();
+      await settled();
+    }
+    this.#elapsedMs = untilMs;
+  }
+
+  #push(timer: Timer): void {
+    const heap = this.#timers;
+    let at = heap.length;
+    heap.push(timer);
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      const above = heap[parent];
+      if (above === undefined || isBefore(above, timer)) break;
+      heap[at] = above;
+      at = parent;
+    }
+    heap[at] = timer;
+  }
+
+  /** The next timer, unless it is for later. */
+  #pop(untilMs: number): Timer | undefined {
+    const heap = this.#timers;
+    const [first] = heap;
+    if (first === undefined || first.atMs > untilMs) return undefined;
+    const last = heap.pop();
+    if (last === undefined || heap.length === 0) return first;
+    let at = 0;
+    for (;;) {
+      const left = 2 * at + 1;
+      const [a, b] = [heap[left], heap[left + 1]];
+      if (a === undefined) break;
+      const isRight = b !== undefined && isBefore(b, a);
+      const child = isRight ? b : a;
+      if (isBefore(last, child)) break;
+      heap[at] = child;
+      at = isRight ? left + 1 : left;
+    }
+    heap[at] = last;
+    return first;
+  }
+}
+
+const isBefore = (a: Timer, b: Timer): boolean => a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
+
+/** Lets every promise that can settle do so, without time passing. */
+export const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
