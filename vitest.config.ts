@@ -36,6 +36,7 @@ export default defineConfig({
           name: "apiserver",
           include: ["test/apiserver/**/*.test.ts", "test/conformance/**/*.test.ts"],
           globalSetup: "test/support/server-setup.ts",
+          setupFiles: "test/support/release-fleet.ts",
           fileParallelism: fleets > 1,
           maxWorkers: fleets,
           sequence: { groupOrder: 1 }, // after the others: what waits for a server should not wait for a property

@@ -2,7 +2,7 @@
 // from the first test to the last; `startFleet` makes servers of one's own.
 
 import { execFile } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { inject } from "vitest";
@@ -22,7 +22,7 @@ import {
 } from "./server-processes.mjs";
 
 const kubectlMsMax = 60_000;
-const waitMsMax = 20_000;
+const fleetMsMax = 100_000;
 const probeMsMax = 2_000;
 
 /** The servers that the tests of the project `apiserver` share. */
@@ -93,24 +93,47 @@ export async function startFleet<const Name extends string>(names: readonly Name
   };
 }
 
+let ours: { readonly servers: readonly ServerDescription[]; readonly note: string } | undefined;
+
 /** The shared servers, in a test of the project `apiserver`. `resetServer` empties one. */
 export function useFleet(): Readonly<Record<(typeof fleetNames)[number], Server>> {
   const shared = inject("fleets");
   if ("unavailable" in shared) throw new Error(shared.unavailable);
-  // Of the files that run at once every one has a number of its own, from 1 to how many may.
-  const servers = shared.fleets[Number(process.env["VITEST_POOL_ID"]) - 1] ?? shared.fleets[0];
-  if (servers === undefined) throw new Error("no fleet was started");
-  waitForLastUser(join(servers[0]?.folder ?? "", "used-by"));
-  return byName(servers);
+  // Every file runs in a process of its own; one that has ended its tests may still be ending itself.
+  for (const began = performance.now(); performance.now() - began < fleetMsMax; pauseFor(50)) {
+    for (const servers of shared.fleets) {
+      const note = ours === undefined ? take(servers[0]?.folder ?? "") : undefined;
+      if (note !== undefined) ours = { servers, note };
+    }
+    if (ours !== undefined) return byName(ours.servers);
+  }
+  throw new Error(`all ${shared.fleets.length} fleets are in use`);
 }
 
-/** Every file runs in a process of its own; the one before, with the same number, may still be ending. */
-function waitForLastUser(note: string): void {
-  for (const began = performance.now(); performance.now() - began < waitMsMax; pauseFor(50)) {
-    const pid = existsSync(note) ? Number(readFileSync(note, "utf8")) : 0;
-    if (pid === 0 || pid === process.pid || !isAlive(pid)) break;
+/** Lets other files use the shared servers; test/support/release-fleet.ts calls it when a file has ended. */
+export function releaseFleet(): void {
+  if (ours !== undefined) writeFileSync(ours.note, "free");
+  ours = undefined;
+}
+
+/**
+ * Takes a fleet for this process, unless another one that lives has it. Every taker leaves a numbered note and only one
+ * can leave the next, so a note is never taken away from somebody who is quicker.
+ */
+function take(folder: string): string | undefined {
+  const last = readdirSync(folder).reduce(
+    (most, name) => Math.max(most, Number(/^taken-(\d+)$/.exec(name)?.[1] ?? 0)),
+    0,
+  );
+  const owner = last === 0 ? "free" : readFileSync(join(folder, `taken-${last}`), "utf8");
+  if (owner !== "free" && (owner === "" || isAlive(Number(owner)))) return undefined;
+  const note = join(folder, `taken-${last + 1}`);
+  try {
+    writeFileSync(note, String(process.pid), { flag: "wx" });
+    return note;
+  } catch {
+    return undefined;
   }
-  writeFileSync(note, String(process.pid));
 }
 
 const pauseFor = (ms: number): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);

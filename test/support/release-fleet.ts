@@ -1,0 +1,4 @@
+import { afterAll } from "vitest";
+import { releaseFleet } from "./servers.ts";
+
+afterAll(releaseFleet);
