@@ -67,12 +67,7 @@ function agentAdvice({ node }: Candidate, nowSeconds: number, place: Place): Dia
   const advice: Diagnostic[] = [];
   const silentFor = node.lastSeen === undefined || nowSeconds === 0 ? 0 : nowSeconds - node.lastSeen;
   if (silentFor > silentSeconds) {
-    advice.push(
-      aboutNode(place, node.name, "AgentSilent", {
-        node: node.name,
-        since: new Date((node.lastSeen ?? 0) * 1000).toISOString(),
-      }),
-    );
+    advice.push(aboutNode(place, node.name, "AgentSilent", { node: node.name }));
   }
   const { kiloEndpoint, explicitEndpoint, internalIps, externalIps } = node;
   const addresses = [...internalIps, ...externalIps];

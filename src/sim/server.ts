@@ -16,7 +16,7 @@ import { definitionKind, established, installed, Kinds } from "./definitions.ts"
 import { describe } from "./discovery.ts";
 import { createRandomNames, type RandomNames } from "./random-names.ts";
 import { type ResourceRoute, routeOf, type SimVerb } from "./route.ts";
-import { type SimSnapshot, Store } from "./store.ts";
+import { type Change, type SimSnapshot, Store } from "./store.ts";
 import { seedServer } from "./seed.ts";
 import { type SimUser, Users } from "./users.ts";
 import { answerResource } from "./resource.ts";
@@ -81,6 +81,10 @@ export type SimServer = {
   readonly revoke: (token: string) => void;
   /** Ends every watch, as a restart does. */
   readonly endWatches: () => void;
+  /** Hears of every change of what is kept there, in this process and at once: `/nodes`, `kilo.squat.ai/peers`. */
+  readonly listen: (storage: string, listener: (change: Change) => void) => () => void;
+  /** What is kept there, by key. */
+  readonly objects: (storage: string) => readonly Fields[];
 };
 
 const changesMaxDefault = 1_000;
@@ -98,6 +102,8 @@ export function createSimServer(options: SimServerOptions): SimServer {
     admit: (token, user) => server.users.admit(token, user),
     revoke: (token) => server.users.revoke(token),
     endWatches: () => server.watches.endAll(),
+    listen: (storage, listener) => server.store.listen(storage, listener),
+    objects: (storage) => server.store.all(storage).map(([, object]) => object),
   };
 }
 

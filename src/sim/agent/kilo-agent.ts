@@ -1,0 +1,395 @@
+// Kilo's node agent: informers on Nodes and Peers, a check-in of its own Node, and a device that it writes whole. It
+// follows kg 0.7.0 event by event, with its flaws; only what would compute the same again is left out.
+
+import type { Change } from "../store.ts";
+import type { Fields } from "../value.ts";
+import type { AgentOptions } from "./agent.ts";
+import { type Device, isAsWanted, newDevice, SessionMemory, writeDevice } from "./device.ts";
+import { hostPort } from "./host-port.ts";
+import {
+  annotationsOf,
+  isReadyNode,
+  type NodeCore,
+  type NodeFacts,
+  readNode,
+  sameCore,
+  withDiscovered,
+} from "./node.ts";
+import { type Publication, publicationPatch, removalPatch } from "./own-node.ts";
+import { type AgentPeer, isReadyPeer } from "./peer.ts";
+import { PeerMap } from "./peer-map.ts";
+import { type Topology, topologyOf } from "./topology.ts";
+
+const checkInMs = 30_000; // the period of applies as well
+const checkInsPerResync = 10;
+const nodeStorage = "/nodes";
+const peerStorage = "kilo.squat.ai/peers";
+
+/** A node in memory; `address` is what its endpoint's name resolved to, `wasReady` is of the last apply. */
+type NodeEntry = { core: NodeCore; lastSeenS: number; wasReady: boolean; address: string | undefined };
+
+type NodeEvent = { readonly type: Change["type"]; readonly facts: NodeFacts };
+type Event = { readonly node: NodeEvent } | { readonly peer: Change };
+
+/** The process behind `createAgent`. */
+export class KiloAgent {
+  key: string;
+  device: Device = newDevice;
+  leader: string;
+  version = 0;
+  isRunning = false;
+  readonly peers: PeerMap;
+  readonly #options: AgentOptions;
+  readonly #memory = new SessionMemory();
+  /** Endpoints that handshakes since the last write came from. */
+  readonly #handshakes = new Map<string, string>();
+  readonly #nodes = new Map<string, NodeEntry>();
+  /** Its own Node as last heard of. */
+  #object: Fields | undefined;
+  #heardOwn: NodeCore | undefined;
+  #wireguardIp = "";
+  #queue: Event[] = [];
+  #isBusy = false;
+  /** The wanted device may have changed. */
+  #isDirty = false;
+  /** An event asks for an apply now. */
+  #isDue = false;
+  /** Every apply is worth running: a name does not resolve, or the device never becomes what is wanted. */
+  #isRestless = false;
+  #ticks = 0;
+  #callOff: readonly (() => void)[] = [];
+  #callOffTick: () => void = () => undefined;
+  #callOffDrain: (() => void) | undefined;
+
+  constructor(options: AgentOptions) {
+    this.#options = options;
+    this.key = options.publicKey;
+    this.leader = options.node;
+    this.peers = new PeerMap(options.onPeer);
+  }
+
+  start(): void {
+    if (this.isRunning) return;
+    const { server } = this.#options;
+    this.isRunning = true;
+    this.version += 1;
+    this.#ticks = 0;
+    this.#callOff = [
+      server.listen(nodeStorage, this.#onNode),
+      server.listen(peerStorage, (change) => this.#push({ peer: change })),
+    ];
+    this.#scheduleTick();
+    this.#busy(() => {
+      for (const object of server.objects(nodeStorage)) this.#queueNode("ADDED", object);
+      this.#drain();
+      for (const object of server.objects(peerStorage)) this.#isDue = this.peers.add(object) || this.#isDue;
+      this.#drain();
+    });
+  }
+
+  stop(how: "graceful" | "crash"): void {
+    if (!this.isRunning) return;
+    this.isRunning = false;
+    this.version += 1;
+    for (const callOff of this.#callOff) callOff();
+    this.#callOffTick();
+    this.#callOffDrain?.();
+    this.#callOffDrain = undefined;
+    this.#queue = [];
+    this.#nodes.clear();
+    this.peers.forget();
+    this.#object = undefined;
+    this.#heardOwn = undefined;
+    this.#wireguardIp = "";
+    this.#isDirty = false;
+    this.#isDue = false;
+    this.#isRestless = false;
+    if (how === "crash") return;
+    this.#patch("application/json-patch+json", removalPatch);
+    this.device = { ...this.device, isRouted: false };
+  }
+
+  rekey(publicKey: string): void {
+    this.key = publicKey;
+    if (!this.isRunning) return;
+    this.stop("graceful");
+    this.start();
+  }
+
+  heard(publicKey: string, endpoint: string): void {
+    if (this.#handshakes.get(publicKey) === endpoint) return;
+    const index = this.device.peers.findIndex((peer) => peer.publicKey === publicKey);
+    const peer = this.device.peers[index];
+    if (peer === undefined) return;
+    this.#handshakes.set(publicKey, endpoint);
+    this.#isDirty = true;
+    if (peer.endpoint === endpoint) return;
+    this.device = { ...this.device, peers: this.device.peers.with(index, { ...peer, endpoint }) };
+    this.version += 1;
+  }
+
+  relist(): void {
+    if (!this.isRunning) return;
+    const { server } = this.#options;
+    this.#busy(() => {
+      for (const object of server.objects(nodeStorage)) this.#queueNode("MODIFIED", object);
+      this.#drain();
+      for (const object of server.objects(peerStorage)) this.#isDue = this.peers.relisted(object) || this.#isDue;
+      this.#drain();
+    });
+  }
+
+  /** Heartbeats end here: most changes of Nodes are nothing else. */
+  readonly #onNode = ({ type, before, after }: Change): void => {
+    const facts = readNode(after, before);
+    const { core, lastSeenS } = facts;
+    const isOwn = core.name === this.#options.node;
+    if (isOwn) this.#object = type === "DELETED" ? undefined : after;
+    const entry = this.#nodes.get(core.name);
+    if (type === "MODIFIED" && entry !== undefined && this.#queue.length === 0) {
+      const nowS = this.#nowS();
+      const isSame = isOwn ? this.#isOwnHeartbeat(core, entry) : sameCore(entry.core, core);
+      const isReady = isReadyNode(core, lastSeenS, nowS);
+      if (isSame && isReady && isReadyNode(entry.core, entry.lastSeenS, nowS)) {
+        if (!isOwn) this.#beat(entry, core, lastSeenS);
+        return;
+      }
+    }
+    this.#push({ node: { type, facts } });
+  };
+
+  #isOwnHeartbeat(core: NodeCore, { core: own }: NodeEntry): boolean {
+    return core === this.#heardOwn && own.wireguardIp === this.#wireguardIp && own.discovered === core.discovered;
+  }
+
+  #beat(entry: NodeEntry, core: NodeCore, lastSeenS: number): void {
+    entry.core = core;
+    entry.lastSeenS = lastSeenS;
+    if (core.endpoint?.isName !== true) return;
+    // Every event brings a new object whose name is resolved anew, at the next apply.
+    entry.address = undefined;
+    this.#isDirty = true;
+  }
+
+  #queueNode(type: Change["type"], object: Fields): void {
+    const facts = readNode(object);
+    if (facts.core.name === this.#options.node) this.#object = object;
+    this.#queue.push({ node: { type, facts } });
+  }
+
+  /** Events are handled after the request that made them, never inside it. */
+  #push(event: Event): void {
+    this.#queue.push(event);
+    if (this.#isBusy || this.#callOffDrain !== undefined) return;
+    this.#callOffDrain = this.#options.clock.after(0, () => {
+      this.#callOffDrain = undefined;
+      this.#busy(() => this.#drain());
+    });
+  }
+
+  #busy(run: () => void): void {
+    this.#isBusy = true;
+    try {
+      run();
+    } finally {
+      this.#isBusy = false;
+    }
+  }
+
+  /** One event after the other; events of Peers and other nodes that come together are applied together. */
+  #drain(): void {
+    while (this.isRunning && (this.#queue.length > 0 || this.#isDue)) {
+      const events = this.#queue;
+      this.#queue = [];
+      for (const event of events) {
+        if (!this.isRunning) return;
+        if ("peer" in event) this.#isDue = this.peers.heard(event.peer) || this.#isDue;
+        else if (event.node.facts.core.name === this.#options.node) this.#syncOwn(event.node.facts);
+        else this.#syncNode(event.node);
+      }
+      this.#flush();
+    }
+  }
+
+  #flush(): void {
+    if (!this.#isDue || !this.isRunning) return;
+    this.#isDue = false;
+    this.#isDirty = true;
+    this.#apply();
+  }
+
+  #syncNode({ type, facts: { core, lastSeenS } }: NodeEvent): void {
+    const entry = this.#nodes.get(core.name);
+    if (type === "DELETED") {
+      this.#nodes.delete(core.name);
+      this.#isDue = true;
+      return;
+    }
+    const nowS = this.#nowS();
+    const isReady = isReadyNode(core, lastSeenS, nowS);
+    if (entry === undefined) {
+      this.#nodes.set(core.name, { core, lastSeenS, wasReady: false, address: undefined });
+      this.#isDue = true;
+      return;
+    }
+    if (!sameCore(entry.core, core) || isReadyNode(entry.core, entry.lastSeenS, nowS) !== isReady) this.#isDue = true;
+    this.#beat(entry, core, lastSeenS);
+  }
+
+  /** kg's `handleLocal`; it takes a removal for an update. */
+  #syncOwn({ core: heard, lastSeenS }: NodeFacts): void {
+    this.#flush();
+    const { address, port = 51_820, internalIp = "", granularity = "full", node } = this.#options;
+    const nowS = this.#nowS();
+    const seen: NodeCore = {
+      ...heard,
+      endpoint: heard.endpoint ?? hostPort(address, port),
+      internalIp: heard.internalIp === "" && !heard.hasNoInternalIp ? internalIp : heard.internalIp,
+    };
+    const local: NodeCore = { ...seen, key: this.key, wireguardIp: this.#wireguardIp, granularity };
+    const isReady = isReadyNode(local, nowS, nowS);
+    const isPublished = sameCore(seen, local) && isReadyNode(seen, lastSeenS, nowS) === isReady;
+    if (!isPublished && !this.#publish({ core: local, nowS, nothing: "" })) return;
+    this.#heardOwn = heard;
+    const entry = this.#nodes.get(node);
+    if (entry !== undefined && sameCore(entry.core, local)) {
+      if (isReadyNode(entry.core, entry.lastSeenS, nowS) === isReady) return;
+    }
+    this.#nodes.set(node, { core: local, lastSeenS: nowS, wasReady: false, address: undefined });
+    this.#isDue = true;
+    this.#flush();
+  }
+
+  #scheduleTick(): void {
+    this.#callOffTick = this.#options.clock.after(checkInMs, () => {
+      this.#scheduleTick();
+      this.#busy(() => this.#tick());
+    });
+  }
+
+  #tick(): void {
+    this.#drain();
+    this.#ticks += 1;
+    if (this.#ticks % checkInsPerResync === 0) this.#resync();
+    this.#checkIn();
+    this.#drain();
+    if (!this.isRunning) return;
+    const nowS = this.#nowS();
+    for (const entry of this.#nodes.values()) {
+      if (isReadyNode(entry.core, entry.lastSeenS, nowS) !== entry.wasReady) this.#isDirty = true;
+    }
+    this.#apply();
+  }
+
+  /** Both informers hand over everything they hold as updates from itself to itself. */
+  #resync(): void {
+    this.#isDue = this.peers.resync() || this.#isDue;
+    if (this.#object !== undefined) this.#syncOwn(readNode(this.#object));
+    this.#drain();
+  }
+
+  #checkIn(): void {
+    const entry = this.#nodes.get(this.#options.node);
+    const nowS = this.#nowS();
+    if (entry !== undefined && this.#publish({ core: entry.core, nowS, nothing: "{}" })) entry.lastSeenS = nowS;
+  }
+
+  #publish(publication: Publication): boolean {
+    if (this.#object === undefined) return false;
+    const held = annotationsOf(this.#object);
+    if (held !== undefined) {
+      return this.#patch("application/strategic-merge-patch+json", publicationPatch(held, publication));
+    }
+    this.stop("crash"); // an assignment to an entry of a nil map
+    return false;
+  }
+
+  #patch(type: string, body: string): boolean {
+    const { server, token, node } = this.#options;
+    const headers = { authorization: `Bearer ${token}`, "content-type": type, "user-agent": "kg" };
+    const answer = server.handle({ method: "PATCH", path: `/api/v1/nodes/${node}`, headers, body });
+    return answer.status < 300;
+  }
+
+  /** kg's `applyTopology`; anything that is in the way ends it, and the next event or check-in tries again. */
+  #apply(): void {
+    if (!this.#isDirty && !this.#isRestless) return;
+    const topology = this.#topology();
+    const hasReturned = this.peers.takeReturned();
+    if (topology === undefined) return;
+    const nowMs = this.#options.clock.nowMs();
+    const { wanted, leader, wireguardIp } = topology;
+    const isLeader = leader === this.#options.node;
+    const before = this.device;
+    this.#wireguardIp = wireguardIp;
+    let device = before;
+    if (isLeader && (hasReturned || !isAsWanted(device, wanted))) {
+      device = writeDevice(device, wanted, this.#memory, nowMs);
+      this.#handshakes.clear();
+    }
+    this.#isDirty = false;
+    this.#isRestless = isLeader && device !== before && !isAsWanted(device, wanted);
+    const hasLostPods = device.hasLostPods || this.#takesOwnPods(topology);
+    if (!device.isRouted || device.isUp !== isLeader || device.hasLostPods !== hasLostPods) {
+      device = { ...device, isUp: isLeader, isRouted: true, hasLostPods };
+    }
+    if (device === before && leader === this.leader) return;
+    this.device = device;
+    this.leader = leader;
+    this.version += 1;
+  }
+
+  /** What it wants now; nothing while its own node is not ready or a name does not resolve. */
+  #topology(): Topology | undefined {
+    const { node, subnet, granularity = "full" } = this.#options;
+    const nowS = this.#nowS();
+    const peers = Array.from(this.peers.all.values()).filter(isReadyPeer);
+    const ready = Array.from(this.#nodes.values()).filter(({ core, lastSeenS }) => isReadyNode(core, lastSeenS, nowS));
+    this.#isRestless =
+      !ready.every((entry) => this.#resolveNode(entry)) ||
+      !peers.every((peer) => this.peers.resolve(peer, this.#options.resolve));
+    if (this.#isRestless) return undefined;
+    for (const entry of this.#nodes.values()) entry.wasReady = false;
+    for (const entry of ready) entry.wasReady = true;
+    const self = this.#nodes.get(node);
+    if (self?.wasReady !== true) return undefined;
+    const discovered = this.#discovered(peers, ready);
+    self.core = withDiscovered(self.core, discovered);
+    return topologyOf({
+      self: self.core,
+      key: this.key,
+      nodes: ready.map(({ core }) => core),
+      peers,
+      subnet,
+      granularity,
+      discovered,
+      nodeAddress: ({ name, endpoint }) => {
+        const address = this.#nodes.get(name)?.address;
+        return endpoint?.isName === true && address !== undefined ? `${address}:${endpoint.port}` : endpoint?.text;
+      },
+      peerAddress: (peer) => this.peers.addressOf(peer),
+    });
+  }
+
+  #resolveNode(entry: NodeEntry): boolean {
+    const { endpoint } = entry.core;
+    if (endpoint?.isName !== true) return true;
+    entry.address ??= this.#options.resolve?.(endpoint.host);
+    return entry.address !== undefined;
+  }
+
+  #takesOwnPods({ wanted }: Topology): boolean {
+    const own = this.#nodes.get(this.#options.node)?.core.podCidr ?? "";
+    return wanted.peers.some(({ kind, networks }) => kind === "peer" && networks.includes(own));
+  }
+
+  /** Of Peers whenever there was a handshake, of nodes only if they may move. */
+  #discovered(peers: readonly AgentPeer[], ready: readonly NodeEntry[]): ReadonlyMap<string, string> {
+    if (this.#handshakes.size === 0) return this.#handshakes;
+    const keys = new Set(peers.map(({ publicKey }) => publicKey));
+    for (const { core } of ready) if (core.keepaliveS !== 0) keys.add(core.key);
+    return new Map(Array.from(this.#handshakes).filter(([key]) => keys.has(key)));
+  }
+
+  readonly #nowS = (): number => Math.floor(this.#options.clock.nowMs() / 1_000);
+}

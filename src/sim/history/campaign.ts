@@ -1,0 +1,102 @@
+// Many histories, on every core, and what to tell of those that broke a rule.
+
+import { Worker } from "node:worker_threads";
+import type { Violation } from "./safety.ts";
+import { playStory, type Verdict } from "./history.ts";
+import { type Story, storyOf } from "./story.ts";
+
+/** What came of one history of a campaign. */
+export type Outcome = {
+  readonly seed: number;
+  readonly violation: Violation | undefined;
+  readonly digest: string;
+  readonly seen: readonly string[];
+  readonly virtualMs: number;
+};
+
+/** Which histories, and on how many threads. */
+export type CampaignOptions = {
+  readonly firstSeed: number;
+  readonly histories: number;
+  readonly jobs: number;
+  /** Ends the campaign at the first rule that is broken. */
+  readonly stopsAtFirst: boolean;
+  readonly onOutcome: (outcome: Outcome) => void;
+};
+
+const batch = 8;
+
+/** Plays the histories of many seeds. */
+export async function runCampaign(options: CampaignOptions): Promise<void> {
+  const { firstSeed, histories } = options;
+  let next = firstSeed;
+  let isOver = false;
+  const take = (): readonly number[] => {
+    const count = isOver ? 0 : Math.min(batch, firstSeed + histories - next);
+    const seeds = Array.from({ length: count }, (_, index) => next + index);
+    next += count;
+    return seeds;
+  };
+  const told = (outcome: Outcome): void => {
+    options.onOutcome(outcome);
+    if (outcome.violation !== undefined && options.stopsAtFirst) isOver = true;
+  };
+  if (options.jobs === 1) {
+    for (let seeds = take(); seeds.length > 0; seeds = take()) {
+      for (const seed of seeds) if (!isOver) told(await playSeed(seed));
+    }
+    return;
+  }
+  await Promise.all(Array.from({ length: options.jobs }, () => runWorker(take, told)));
+}
+
+function runWorker(take: () => readonly number[], told: (outcome: Outcome) => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const worker = new Worker(new URL("worker.js", import.meta.url));
+    const send = (): void => {
+      const seeds = take();
+      if (seeds.length === 0) void worker.terminate().then(() => resolve());
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
+      else worker.postMessage(seeds);
+    };
+    worker.on("message", (outcomes: readonly Outcome[]) => {
+      outcomes.forEach(told);
+      send();
+    });
+    worker.on("error", reject);
+    send();
+  });
+}
+
+/** The history of one seed. */
+export async function playSeed(seed: number): Promise<Outcome> {
+  const { violation, digest, seen, virtualMs } = await playStory(storyOf(String(seed)));
+  return { seed, violation, digest, seen: [...seen], virtualMs };
+}
+
+/** The smallest part of a story, by leaving out steps, that still breaks the same rule. */
+export async function shrink(
+  story: Story,
+  rule: string,
+): Promise<{ readonly kept: readonly number[]; readonly verdict: Verdict }> {
+  let kept = story.steps.map((_, index) => index);
+  let verdict = await playStory(story);
+  for (let size = Math.ceil(kept.length / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2)) {
+    for (let at = 0; at < kept.length; ) {
+      const fewer = kept.filter((_, index) => index < at || index >= at + size);
+      const tried = await playStory(partOf(story, fewer));
+      if (tried.violation?.rule !== rule) at += size;
+      else {
+        kept = fewer;
+        verdict = tried;
+      }
+    }
+  }
+  return { kept, verdict };
+}
+
+/** A story with some of its steps only. */
+export const partOf = (story: Story, kept: readonly number[]): Story => ({
+  ...story,
+  steps: story.steps.filter((_, index) => kept.includes(index)),
+});

@@ -1,0 +1,254 @@
+// The rules that hold at every moment, whatever happens. Each is checked when something changes that could break it.
+//
+//   S1  one Peer of ours per key and target
+//   S2  the ranges of our Peers on a target are disjoint
+//   S3  every range lies in the grant of the cluster it came from
+//   S4  nothing is touched that is not ours
+//   S5  nothing is deleted without evidence: not what has been wanted without a break
+//   S6  no agent loses a key that stayed wanted
+//   S7  no secret is in a log line, a status, an event or a Peer
+//   S8  a cluster's ranges stay with a node that is usable
+//   S9  no status claims what is not so
+
+import { fieldsOf, listOf, textOf } from "../../core/json.ts";
+import type { Clock } from "../../kube/runtime.ts";
+import type { Box } from "../box/box.ts";
+import type { SimCluster, SimNode } from "../box/cluster.ts";
+import type { Change } from "../store.ts";
+import type { Fields } from "../value.ts";
+import { isWithin, meet, type Range, rangeOf, type Truth } from "./truth.ts";
+
+/** A rule that was broken, and how. */
+export type Violation = { readonly rule: string; readonly atMs: number; readonly detail: string };
+
+/** Whom a change is laid at. */
+export type Actor = "operator" | "somebody";
+
+/** What the rules need to know. */
+export type SafetyOptions = {
+  readonly box: Box;
+  readonly truth: Truth;
+  readonly clock: Pick<Clock, "monotonicMs" | "after">;
+  readonly actor: () => Actor;
+  readonly secrets: () => readonly string[];
+  /** How old what the operator knows may be at most, as the story has it. */
+  readonly slackMs: number;
+  readonly onViolation: (violation: Violation) => void;
+};
+
+const peerStorage = "kilo.squat.ai/peers";
+const meshStorage = "kilo.squat.ai/clustermeshes";
+const managedBy = "app.kubernetes.io/managed-by";
+const meshLabel = "kilo-clustermesh.io/mesh";
+const sourceLabel = "kilo-clustermesh.io/source-cluster";
+const lossMs = 10_000;
+
+/** A Peer as the rules see it. */
+export type OwnPeer = {
+  readonly name: string;
+  readonly key: string;
+  readonly source: string;
+  readonly allowedIps: readonly string[];
+  readonly ranges: readonly Range[];
+  readonly endpoint: string | undefined;
+};
+
+/** Watches a fleet for broken rules. */
+export class Safety {
+  readonly #options: SafetyOptions;
+  readonly #stop: readonly (() => void)[];
+  /** Peers of ours that others changed since we wrote them. */
+  readonly #tampered = new Set<string>();
+  /** Writes of the operators so far, the Lease not counted. */
+  writes = 0;
+  /** What was written last, for people. */
+  lastWrite = "";
+
+  constructor(options: SafetyOptions) {
+    this.#options = options;
+    const { clusters, hub } = options.box;
+    this.#stop = [
+      ...clusters.map((cluster) => cluster.server.listen(peerStorage, (change) => this.#peerChanged(cluster, change))),
+      ...clusters.map((cluster) =>
+        cluster.server.listen("/nodes", (change) => this.#foreignChanged(cluster, "Node", change)),
+      ),
+      hub.server.listen("/secrets", (change) => this.#foreignChanged(hub, "Secret", change)),
+      hub.server.listen(meshStorage, (change) => this.#meshChanged(change)),
+      hub.server.listen("events.k8s.io/events", ({ after }) => this.#written("an Event", after)),
+    ];
+  }
+
+  close(): void {
+    for (const stop of this.#stop) stop();
+  }
+
+  /** Somebody changed a Peer of ours by hand. */
+  tampered(cluster: string, peer: string): void {
+    this.#tampered.add(`${cluster}/${peer}`);
+  }
+
+  /** A log line was written. */
+  logged(line: string): void {
+    if (this.#options.secrets().some((secret) => line.includes(secret)))
+      this.#broken("S7", `a secret in the log: ${line}`);
+  }
+
+  /** A key left the map of an agent. */
+  evicted(cluster: SimCluster, node: SimNode, key: string): void {
+    const { truth, clock, actor, slackMs } = this.#options;
+    if (actor() !== "operator") return;
+    const wantedMs = truth.wantedForMs(cluster.name, key);
+    if (wantedMs === undefined || wantedMs <= slackMs) return;
+    const wantSince = clock.monotonicMs() - wantedMs;
+    clock.after(lossMs, () => {
+      const stillMs = truth.wantedForMs(cluster.name, key);
+      if (stillMs === undefined || clock.monotonicMs() - stillMs !== wantSince) return;
+      if (!node.agent.isRunning() || node.agent.peers().has(key)) return;
+      this.#broken(
+        "S6",
+        `the agent of ${node.name} lost key ${short(key)}, which stayed wanted, for more than ${lossMs / 1000} s`,
+      );
+    });
+  }
+
+  #peerChanged(cluster: SimCluster, change: Change): void {
+    const isOperator = this.#options.actor() === "operator";
+    if (!isOperator) return;
+    const { before, after, type, key: name } = change;
+    this.#tampered.delete(`${cluster.name}/${name}`);
+    this.#written(`${type} Peer ${name} on ${cluster.name}`, after);
+    if (before !== undefined && !isOurs(before)) {
+      this.#broken(
+        "S4",
+        `Peer ${name} on ${cluster.name} is somebody else's, and was ${type === "DELETED" ? "deleted" : "changed"}`,
+      );
+      return;
+    }
+    if (type === "DELETED") this.#removed(cluster, before ?? after);
+    else this.#stored(cluster, ownPeer(after));
+  }
+
+  #removed(cluster: SimCluster, object: Fields): void {
+    const { truth, slackMs } = this.#options;
+    const peer = ownPeer(object);
+    const wantedMs = truth.wantedForMs(cluster.name, peer.key);
+    if (wantedMs === undefined || wantedMs <= slackMs) return;
+    const others = ownPeers(cluster).some(({ key }) => key === peer.key);
+    if (others) return;
+    this.#broken(
+      "S5",
+      `Peer ${peer.name} on ${cluster.name} was deleted, although its key has been wanted for ${Math.round(wantedMs / 1000)} s`,
+    );
+  }
+
+  #stored(cluster: SimCluster, peer: OwnPeer): void {
+    const grant = this.#options.truth.grantOf(peer.source).map(rangeOf);
+    for (const cidr of peer.allowedIps) {
+      if (!grant.some((range) => isWithin(cidr, range)))
+        this.#broken("S3", `Peer ${peer.name} on ${cluster.name} carries ${cidr}, which is not ${peer.source}'s`);
+    }
+    for (const other of ownPeers(cluster)) {
+      if (other.name === peer.name || this.#tampered.has(`${cluster.name}/${other.name}`)) continue;
+      if (other.key === peer.key)
+        this.#broken("S1", `Peers ${peer.name} and ${other.name} on ${cluster.name} have one key`);
+      const shared = peer.ranges.find((range) => other.ranges.some((each) => meet(range, each)));
+      if (shared !== undefined)
+        this.#broken(
+          "S2",
+          `Peers ${peer.name} and ${other.name} on ${cluster.name} share addresses: ${peer.allowedIps.join(" ")} and ${other.allowedIps.join(" ")}`,
+        );
+    }
+  }
+
+  #foreignChanged(cluster: SimCluster, kind: string, { key }: Change): void {
+    if (this.#options.actor() === "operator") this.#broken("S4", `${kind} ${key} on ${cluster.name} was written to`);
+  }
+
+  #meshChanged({ before, after, type, key }: Change): void {
+    if (this.#options.actor() !== "operator") return;
+    this.#written(`${type} ClusterMesh ${key}`, after);
+    if (before === undefined) this.#broken("S4", `mesh ${key} was made`);
+    else if (type !== "DELETED" && JSON.stringify(before["spec"]) !== JSON.stringify(after["spec"]))
+      this.#broken("S4", `the spec of mesh ${key} was changed`);
+    if (type !== "DELETED" && before !== undefined) this.#claimed(key, before, after);
+  }
+
+  /** A status that turns Ready must not speak of what is still to come. */
+  #claimed(mesh: string, before: Fields, after: Fields): void {
+    if (!isReady(after)) return;
+    if (isReady(before) && JSON.stringify(before["status"]) === JSON.stringify(after["status"])) return;
+    const { truth, box, slackMs } = this.#options;
+    const members = truth.meshes.find(({ id }) => id === mesh)?.members ?? [];
+    for (const { cluster } of members) {
+      const held = new Set(ownPeers(cluster).map(({ key }) => key));
+      for (const [key, want] of truth.wantedOn(cluster.name)) {
+        if (held.has(key) || !members.some((member) => member.name === want.source)) continue;
+        const wantedMs = truth.wantedForMs(cluster.name, key) ?? 0;
+        if (wantedMs <= slackMs || box.clusters.length === 0) continue;
+        this.#broken(
+          "S9",
+          `mesh ${mesh} says Ready, but ${cluster.name} has no Peer for node ${want.node} of ${want.source}`,
+        );
+      }
+    }
+  }
+
+  #written(what: string, object: Fields): void {
+    if (this.#options.actor() !== "operator") return;
+    this.writes += 1;
+    this.lastWrite = what;
+    const secrets = this.#options.secrets();
+    const text = JSON.stringify(object);
+    if (secrets.some((secret) => text.includes(secret))) this.#broken("S7", `a secret in ${what}`);
+  }
+
+  #broken(rule: string, detail: string): void {
+    this.#options.onViolation({ rule, detail, atMs: this.#options.clock.monotonicMs() });
+  }
+}
+
+const labelsOf = (object: Fields): Readonly<Record<string, unknown>> =>
+  fieldsOf(fieldsOf(object["metadata"])["labels"]);
+
+/** Whether a Peer is ours, or the old operator's, which we take over. */
+const isOurs = (object: Fields): boolean => {
+  const labels = labelsOf(object);
+  return labels[managedBy] === "causeway" || (labels[managedBy] === undefined && labels[meshLabel] !== undefined);
+};
+
+const known = new WeakMap<Fields, OwnPeer>();
+
+/** A stored Peer, read once. */
+export function ownPeer(object: Fields): OwnPeer {
+  const found = known.get(object);
+  if (found !== undefined) return found;
+  const spec = fieldsOf(object["spec"]);
+  const allowedIps = listOf(spec["allowedIPs"]).map((each) => textOf(each) ?? "");
+  const { dnsOrIP, port } = fieldsOf(spec["endpoint"]);
+  const peer: OwnPeer = {
+    name: textOf(fieldsOf(object["metadata"])["name"]) ?? "",
+    key: textOf(spec["publicKey"]) ?? "",
+    source: textOf(labelsOf(object)[sourceLabel]) ?? "",
+    allowedIps,
+    ranges: allowedIps.map(rangeOf),
+    endpoint: dnsOrIP === undefined ? undefined : `${String(fieldsOf(dnsOrIP)["ip"])}:${String(port)}`,
+  };
+  known.set(object, peer);
+  return peer;
+}
+
+/** The Peers on a cluster that carry our labels. */
+export const ownPeers = ({ server }: SimCluster): readonly OwnPeer[] =>
+  server
+    .objects(peerStorage)
+    .filter((object) => labelsOf(object)[managedBy] === "causeway")
+    .map(ownPeer);
+
+/** Whether a mesh says that it is ready. */
+export const isReady = (mesh: Fields): boolean =>
+  listOf(fieldsOf(mesh["status"])["conditions"]).some((each) => {
+    const { type, status } = fieldsOf(each);
+    return type === "Ready" && status === "True";
+  });
+
+const short = (key: string): string => `${key.slice(0, 8)}…`;

@@ -1,0 +1,388 @@
+// Where a story is played: the fleet, what lies between it and the operators, and how each deed is done and undone.
+
+import type { Clock } from "../../kube/runtime.ts";
+import { type Box, meshesPath, meshNamespace } from "../box/box.ts";
+import type { SimCluster, SimNode } from "../box/cluster.ts";
+import type { Chance } from "../chance.ts";
+import type { OperatorProcess } from "./process.ts";
+import { ownPeers } from "./safety.ts";
+import type { Deed, Forgery, StoryMesh } from "./story.ts";
+import type { Truth } from "./truth.ts";
+import { latencyMs, type Weather } from "./weather.ts";
+
+/** What a stage is made of. */
+export type StageOptions = {
+  readonly box: Box;
+  readonly truth: Truth;
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly weatherOf: (cluster: string) => Weather;
+  readonly operators: readonly OperatorProcess[];
+  readonly meshes: readonly StoryMesh[];
+  /** Makes the next write of an operator its last moment. */
+  readonly crashAtWrite: (operator: number, done: () => void) => void;
+  /** Somebody changed a Peer of ours by hand; what is wrong with it is not the operator's doing. */
+  readonly onTampered: (cluster: string, peer: string) => void;
+};
+
+type Acts = { readonly [Name in Deed["do"]]: (deed: Extract<Deed, { readonly do: Name }>) => void };
+
+type MeshState = { readonly mesh: StoryMesh; members: Set<number>; suspended: boolean; exists: boolean };
+
+const nodesMax = 4;
+const peersPath = "/apis/kilo.squat.ai/v1alpha1/peers";
+const prefix = "kilo.squat.ai/";
+
+/** Plays deeds. */
+export class Stage {
+  readonly #options: StageOptions;
+  readonly #meshes: readonly MeshState[];
+  /** Clusters that somebody else has a say about, by how much: the same trouble twice ends when the later one ends. */
+  readonly #troubles = new Map<string, number>();
+  #strangers = 0;
+
+  constructor(options: StageOptions) {
+    this.#options = options;
+    this.#meshes = options.meshes.map((mesh) => ({
+      mesh,
+      members: new Set(mesh.members),
+      suspended: false,
+      exists: true,
+    }));
+    for (const state of this.#meshes) this.#putMesh(state);
+  }
+
+  /** Does one thing. */
+  play(deed: Deed): void {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- every act takes the deed it is listed under
+    const act = this.#acts[deed.do] as (deed: Deed) => void;
+    act(deed);
+  }
+
+  readonly #acts: Acts = {
+    "node joins": ({ cluster }) => this.#join(this.#cluster(cluster)),
+    "node leaves": (deed) => this.#withNode(deed, (cluster, { name }) => cluster.removeNode(name)),
+    "node is replaced": (deed) =>
+      this.#withNode(deed, (cluster, { name, number }) => {
+        cluster.removeNode(name);
+        this.#later(1_500, () => this.#add(cluster, { name, number }));
+      }),
+    "node is renamed": (deed) =>
+      this.#withNode(deed, (cluster, { name, number, agent }) => {
+        cluster.removeNode(name);
+        this.#add(cluster, { name: `${name}x`, number, publicKey: agent.publicKey() });
+      }),
+    "key rotates": (deed) => this.#withNode(deed, (cluster, { agent }) => agent.rekey(cluster.newKey())),
+    "keys are swapped": ({ cluster }) => this.#swapKeys(this.#cluster(cluster)),
+    "agent restarts": (deed) => this.#withNode(deed, (_, node) => this.#stopAgent(node, "graceful", deed.forMs)),
+    "agent crashes": (deed) => this.#withNode(deed, (_, node) => this.#stopAgent(node, "crash", deed.forMs)),
+    "cluster is away": ({ cluster, how, forMs }) =>
+      this.#trouble(cluster, "outage", forMs, (weather, isOn) => {
+        weather.outage = isOn ? how : undefined;
+      }),
+    "requests fail": ({ cluster, rate, kinds, forMs }) =>
+      this.#trouble(cluster, "faults", forMs, (weather, isOn) => {
+        weather.faults = isOn ? { rate, kinds } : undefined;
+      }),
+    "requests are slow": ({ cluster, ms, forMs }) =>
+      this.#trouble(cluster, "latency", forMs, (weather, isOn) => {
+        weather.latencyMs = isOn ? ms : latencyMs;
+      }),
+    "watches lag": ({ cluster, ms, forMs }) =>
+      this.#trouble(cluster, "lag", forMs, (weather, isOn) => {
+        weather.lagMs = isOn ? ms : 0;
+      }),
+    "history is compacted": ({ cluster }) => {
+      this.#cluster(cluster).server.compact();
+      this.#cluster(cluster).server.endWatches();
+    },
+    "watches end": ({ cluster }) => this.#cluster(cluster).server.endWatches(),
+    "operator crashes": ({ operator, forMs }) => {
+      this.#operator(operator).crash();
+      this.#later(forMs, () => this.#operator(operator).start());
+    },
+    "operator crashes while it writes": ({ operator, forMs }) =>
+      this.#options.crashAtWrite(operator, () => this.#later(forMs, () => this.#operator(operator).start())),
+    "operator restarts": ({ operator }) => {
+      if (!this.#operator(operator).isRunning) return;
+      void this.#operator(operator).stop();
+      this.#later(1_000, () => this.#operator(operator).start());
+    },
+    "operator pauses": ({ operator, forMs }) => {
+      this.#operator(operator).pause();
+      this.#later(forMs, () => this.#operator(operator).resume());
+    },
+    "clock jumps": ({ operator, ms }) => {
+      this.#operator(operator).skewMs += ms;
+    },
+    "token expires": ({ cluster, forMs }) => this.#expire(this.#cluster(cluster), forMs),
+    "token rotates": ({ cluster, order }) => {
+      if (order === "revoked first") this.#expire(this.#cluster(cluster), 5_000);
+      else this.#rotate(this.#cluster(cluster));
+    },
+    "Secret is deleted": ({ cluster, forMs }) => {
+      for (const namespace of this.#namespaces()) this.#options.box.deleteSecret(this.#cluster(cluster), namespace);
+      this.#later(forMs, () => this.#putSecrets(this.#cluster(cluster)));
+    },
+    "member leaves": ({ mesh, cluster, forMs }) => this.#leave(mesh, cluster, forMs),
+    "cluster is left for good": ({ cluster }) => {
+      this.#meshes.forEach((_, mesh) => this.#leave(mesh, cluster, undefined));
+    },
+    "mesh is deleted": ({ mesh, forMs }) => this.#deleteMesh(mesh, forMs),
+    "mesh is suspended": ({ mesh, forMs }) => this.#suspend(mesh, forMs),
+    "stranger writes a Peer": ({ cluster, key, forMs }) => this.#stranger(this.#cluster(cluster), key, forMs),
+    "stranger takes a name": ({ cluster, node }) => this.#takeName(this.#cluster(cluster), node),
+    "Peer is edited": ({ cluster, peer, what }) => this.#edit(this.#cluster(cluster), peer, what),
+    "tenant forges": (deed) =>
+      this.#withNode(deed, (cluster, node) => this.#forge(cluster, node, deed.what, deed.forMs)),
+  };
+
+  /** Ends what makes a mesh wanted; what is left of every story. */
+  deleteAll(): void {
+    for (const { mesh } of this.#meshes) this.#options.box.deleteMesh(mesh);
+  }
+
+  #later(ms: number, run: () => void): void {
+    this.#options.clock.after(ms, run);
+  }
+
+  #cluster(index: number): SimCluster {
+    const { clusters, hub } = this.#options.box;
+    return clusters[index] ?? hub;
+  }
+
+  #operator(index: number): OperatorProcess {
+    const operator = this.#options.operators[index];
+    if (operator === undefined) throw new Error(`no operator ${index}`);
+    return operator;
+  }
+
+  #withNode(
+    deed: { readonly cluster: number; readonly node: number },
+    run: (cluster: SimCluster, node: SimNode) => void,
+  ): void {
+    const cluster = this.#cluster(deed.cluster);
+    const nodes = [...cluster.nodes.values()];
+    const node = nodes[deed.node % Math.max(1, nodes.length)];
+    if (node !== undefined) run(cluster, node);
+  }
+
+  #join(cluster: SimCluster): void {
+    if (cluster.nodes.size < nodesMax) cluster.addNode();
+  }
+
+  #add(
+    cluster: SimCluster,
+    options: { readonly name: string; readonly number: number; readonly publicKey?: string },
+  ): void {
+    const taken = [...cluster.nodes.values()].some(
+      ({ name, number }) => name === options.name || number === options.number,
+    );
+    if (!taken) cluster.addNode(options);
+  }
+
+  #swapKeys(cluster: SimCluster): void {
+    const [a, b] = [...cluster.nodes.values()];
+    if (a === undefined || b === undefined) return;
+    const [first, second] = [a.agent.publicKey(), b.agent.publicKey()];
+    a.agent.rekey(second);
+    b.agent.rekey(first);
+  }
+
+  #stopAgent({ agent }: SimNode, how: "graceful" | "crash", forMs: number): void {
+    agent.stop(how);
+    this.#later(forMs, agent.start);
+  }
+
+  /** The same kind of trouble at the same place ends when the last of it ends. */
+  #trouble(index: number, kind: string, forMs: number, set: (weather: Weather, isOn: boolean) => void): void {
+    const { name } = this.#cluster(index);
+    const key = `${name} ${kind}`;
+    const weather = this.#options.weatherOf(name);
+    set(weather, true);
+    this.#troubles.set(key, (this.#troubles.get(key) ?? 0) + 1);
+    this.#later(forMs, () => {
+      const left = (this.#troubles.get(key) ?? 1) - 1;
+      this.#troubles.set(key, left);
+      if (left === 0) set(weather, false);
+    });
+  }
+
+  #namespaces(): readonly string[] {
+    return [...new Set([meshNamespace, ...this.#meshes.map(({ mesh }) => mesh.namespace)])];
+  }
+
+  #putSecrets(cluster: SimCluster): void {
+    const { box } = this.#options;
+    if (cluster === box.hub) return;
+    for (const namespace of this.#namespaces()) box.putSecret(cluster, namespace);
+  }
+
+  #expire(cluster: SimCluster, forMs: number): void {
+    cluster.server.revoke(cluster.operatorToken);
+    this.#later(forMs, () => {
+      cluster.renewToken();
+      this.#putSecrets(cluster);
+    });
+  }
+
+  #rotate(cluster: SimCluster): void {
+    const old = cluster.renewToken();
+    this.#putSecrets(cluster);
+    this.#later(5_000, () => {
+      if (cluster.operatorToken !== old) cluster.server.revoke(old);
+    });
+  }
+
+  #putMesh({ mesh, members, suspended, exists }: MeshState): void {
+    const { box } = this.#options;
+    const clusters = box.clusters.filter((_, index) => members.has(index));
+    if (!exists || clusters.length === 0) return;
+    box.putMesh(clusters, { ...mesh, spec: { suspend: suspended } });
+  }
+
+  #leave(mesh: number, cluster: number, forMs: number | undefined): void {
+    const state = this.#meshes[mesh];
+    if (state === undefined || !state.members.has(cluster) || state.members.size < 3) return;
+    state.members.delete(cluster);
+    this.#putMesh(state);
+    if (forMs === undefined) return;
+    this.#later(forMs, () => {
+      state.members.add(cluster);
+      this.#putMesh(state);
+    });
+  }
+
+  #suspend(mesh: number, forMs: number): void {
+    const state = this.#meshes[mesh];
+    if (state === undefined) return;
+    state.suspended = true;
+    this.#putMesh(state);
+    this.#later(forMs, () => {
+      state.suspended = false;
+      this.#putMesh(state);
+    });
+  }
+
+  #deleteMesh(mesh: number, forMs: number): void {
+    const state = this.#meshes[mesh];
+    if (state === undefined || !state.exists) return;
+    state.exists = false;
+    this.#options.box.deleteMesh(state.mesh);
+    this.#later(forMs, () => this.#makeAgain(state));
+  }
+
+  /** A mesh that is still going has to be gone first. */
+  #makeAgain(state: MeshState): void {
+    const { hub } = this.#options.box;
+    const path = `${meshesPath(state.mesh.namespace)}/${state.mesh.name}`;
+    if (hub.tryTo("GET", path).status !== 404) return this.#later(5_000, () => this.#makeAgain(state));
+    state.exists = true;
+    this.#putMesh(state);
+  }
+
+  #stranger(cluster: SimCluster, key: "own" | "ours", forMs: number): void {
+    this.#strangers += 1;
+    const [wanted] = this.#options.truth.wantedOn(cluster.name).keys();
+    const publicKey = key === "ours" && wanted !== undefined ? wanted : cluster.newKey();
+    const name = `stranger-${this.#strangers}`;
+    this.#peer(cluster, name, publicKey);
+    this.#later(forMs, () => void cluster.tryTo("DELETE", `${peersPath}/${name}`));
+  }
+
+  #peer(cluster: SimCluster, name: string, publicKey: string): void {
+    cluster.tryTo("POST", peersPath, {
+      apiVersion: "kilo.squat.ai/v1alpha1",
+      kind: "Peer",
+      metadata: { name },
+      spec: { publicKey, allowedIPs: [`172.31.0.${this.#strangers % 250}/32`] },
+    });
+  }
+
+  /** Just when a Peer of ours is about to go, somebody else makes one of that name. */
+  #takeName(target: SimCluster, index: number): void {
+    const { box, weatherOf, truth } = this.#options;
+    const peers = ownPeers(target);
+    const peer = peers[index % Math.max(1, peers.length)];
+    const want = peer === undefined ? undefined : truth.wantedOn(target.name).get(peer.key);
+    if (peer === undefined || want === undefined) return;
+    const weather = weatherOf(target.name);
+    weather.lagMs = Math.max(weather.lagMs, 3_000);
+    box.cluster(want.source).removeNode(want.node);
+    target.tryTo("DELETE", `${peersPath}/${peer.name}`);
+    this.#strangers += 1;
+    this.#peer(target, peer.name, target.newKey());
+    this.#later(4_000, () => {
+      weather.lagMs = 0;
+    });
+    this.#later(60_000, () => void target.tryTo("DELETE", `${peersPath}/${peer.name}`));
+  }
+
+  #edit(cluster: SimCluster, index: number, what: "widened" | "deleted" | "unlabelled"): void {
+    const peers = ownPeers(cluster);
+    const peer = peers[index % Math.max(1, peers.length)];
+    if (peer === undefined) return;
+    const path = `${peersPath}/${peer.name}`;
+    this.#options.onTampered(cluster.name, peer.name);
+    if (what === "deleted") cluster.tryTo("DELETE", path);
+    else if (what === "widened")
+      cluster.tryTo("PATCH", path, { spec: { allowedIPs: [...peer.allowedIps, "172.30.0.0/24"] } });
+    else {
+      cluster.tryTo("PATCH", path, { metadata: { labels: null } });
+      this.#later(60_000, () => void cluster.tryTo("DELETE", path));
+    }
+  }
+
+  /** A tenant says of its node what is not so, until the agent is back and says what is. */
+  #forge(cluster: SimCluster, node: SimNode, what: Forgery, forMs: number): void {
+    const { box, truth } = this.#options;
+    const victim = box.clusters.find((each) => each !== cluster) ?? box.hub;
+    const [other] = victim.nodes.values();
+    const liar = `${cluster.name}/${node.name}`;
+    if (what === "node") return this.#forgeNode(cluster, victim, other, forMs);
+    node.agent.stop("crash");
+    truth.liars.add(liar);
+    const lies = {
+      "wireguard-ip": { [`${prefix}wireguard-ip`]: `10.4.${victim.number}.1/24` },
+      key: { [`${prefix}key`]: other?.agent.publicKey() ?? "none" },
+      endpoint: { [`${prefix}force-endpoint`]: `10.${8 + victim.number}.1.1:51820` },
+      garbage: { [`${prefix}wireguard-ip`]: "not-an-address", [`${prefix}key`]: "x".repeat(300) },
+    }[what];
+    cluster.annotate(node.name, lies);
+    truth.refresh();
+    this.#later(forMs, () => {
+      truth.liars.delete(liar);
+      if (cluster.nodes.get(node.name) === node) {
+        cluster.annotate(node.name, { [`${prefix}force-endpoint`]: null });
+        node.agent.start();
+      }
+      truth.refresh();
+    });
+  }
+
+  #forgeNode(cluster: SimCluster, victim: SimCluster, other: SimNode | undefined, forMs: number): void {
+    const { truth } = this.#options;
+    const name = `${cluster.name}-forged`;
+    truth.liars.add(`${cluster.name}/${name}`);
+    const podCIDR = `10.${8 + victim.number}.77.0/24`;
+    cluster.tryTo("POST", "/api/v1/nodes", {
+      apiVersion: "v1",
+      kind: "Node",
+      metadata: {
+        name,
+        annotations: {
+          [`${prefix}key`]: other?.agent.publicKey() ?? cluster.newKey(),
+          [`${prefix}wireguard-ip`]: `10.4.${victim.number}.1/24`,
+          [`${prefix}granularity`]: "full",
+          [`${prefix}endpoint`]: "198.18.200.1:51820",
+          [`${prefix}last-seen`]: String(Math.floor(this.#options.clock.nowMs() / 1000)),
+        },
+      },
+      spec: { podCIDR, podCIDRs: [podCIDR] },
+    });
+    this.#later(forMs, () => {
+      cluster.tryTo("DELETE", `/api/v1/nodes/${name}`);
+      truth.refresh();
+    });
+  }
+}
