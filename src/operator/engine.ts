@@ -58,7 +58,7 @@ const gather = { minMs: 20, maxMs: 250, creditMs: 500 };
 /** Our own writes are seen at once; a look at the whole can wait for the others of the same pass. */
 const ownDelayMs = 300;
 /** Grace periods end, agents fall silent: time passes without any event. */
-const resyncMs = { quiet: 30_000, grace: 5_000 };
+const resyncMs = { quiet: 60_000, grace: 5_000 };
 const namesMaxMs = 3_000;
 const leaveMaxMs = 600_000;
 

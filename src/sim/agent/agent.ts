@@ -30,6 +30,11 @@ export type AgentOptions = {
   readonly clock: Pick<Clock, "nowMs" | "after">;
   /** The host's resolver: a name's IPv4 address. By default no name resolves. */
   readonly resolve?: (name: string) => string | undefined;
+  /**
+   * Whether a check-in says when it was. Without, it says the end of tomorrow, so that a fleet at rest costs nothing and
+   * an agent that crashed is never taken for dead.
+   */
+  readonly heartbeats?: boolean;
   /** Hears of every key that enters or leaves its map of Peers; not of the map that is lost when it stops. */
   readonly onPeer?: (what: "added" | "evicted", publicKey: string) => void;
 };

@@ -15,11 +15,12 @@ import {
   sameCore,
   withDiscovered,
 } from "./node.ts";
-import { type Publication, publicationPatch, removalPatch } from "./own-node.ts";
+import { emptyPatch, type Publication, publicationPatch, removalPatch } from "./own-node.ts";
 import { type AgentPeer, isReadyPeer } from "./peer.ts";
 import { PeerMap } from "./peer-map.ts";
 import { type Topology, topologyOf } from "./topology.ts";
 
+const dayS = 86_400;
 const checkInMs = 30_000; // the period of applies as well
 const checkInsPerResync = 10;
 const nodeStorage = "/nodes";
@@ -249,13 +250,13 @@ export class KiloAgent {
     const local: NodeCore = { ...seen, key: this.key, wireguardIp: this.#wireguardIp, granularity };
     const isReady = isReadyNode(local, nowS, nowS);
     const isPublished = sameCore(seen, local) && isReadyNode(seen, lastSeenS, nowS) === isReady;
-    if (!isPublished && !this.#publish({ core: local, nowS, nothing: "" })) return;
+    if (!isPublished && !this.#publish({ core: local, nowS: this.#stampS(), nothing: "" })) return;
     this.#heardOwn = heard;
     const entry = this.#nodes.get(node);
     if (entry !== undefined && sameCore(entry.core, local)) {
       if (isReadyNode(entry.core, entry.lastSeenS, nowS) === isReady) return;
     }
-    this.#nodes.set(node, { core: local, lastSeenS: nowS, wasReady: false, address: undefined });
+    this.#nodes.set(node, { core: local, lastSeenS: this.#stampS(), wasReady: false, address: undefined });
     this.#isDue = true;
     this.#flush();
   }
@@ -290,7 +291,7 @@ export class KiloAgent {
 
   #checkIn(): void {
     const entry = this.#nodes.get(this.#options.node);
-    const nowS = this.#nowS();
+    const nowS = this.#stampS();
     if (entry !== undefined && this.#publish({ core: entry.core, nowS, nothing: "{}" })) entry.lastSeenS = nowS;
   }
 
@@ -298,7 +299,8 @@ export class KiloAgent {
     if (this.#object === undefined) return false;
     const held = annotationsOf(this.#object);
     if (held !== undefined) {
-      return this.#patch("application/strategic-merge-patch+json", publicationPatch(held, publication));
+      const patch = publicationPatch(held, publication);
+      return patch === emptyPatch || this.#patch("application/strategic-merge-patch+json", patch);
     }
     this.stop("crash"); // an assignment to an entry of a nil map
     return false;
@@ -392,4 +394,8 @@ export class KiloAgent {
   }
 
   readonly #nowS = (): number => Math.floor(this.#options.clock.nowMs() / 1_000);
+
+  /** What a check-in says of its time. */
+  readonly #stampS = (): number =>
+    this.#options.heartbeats === false ? (Math.floor(this.#nowS() / dayS) + 2) * dayS : this.#nowS();
 }

@@ -26,6 +26,9 @@ export function publicationPatch(held: Fields, { core, nowS, nothing }: Publicat
   return JSON.stringify({ metadata: { annotations } });
 }
 
+/** A patch that changes nothing: there is always a later time to say, unless the time is not said. */
+export const emptyPatch = JSON.stringify({ metadata: { annotations: {} } });
+
 /** A graceful stop's JSON patch; it fails whole if one of the seven annotations is missing. */
 export const removalPatch = JSON.stringify(
   [

@@ -18,6 +18,7 @@ export type BoxOptions = {
   readonly chance: Chance;
   /** The first one is the hub. */
   readonly names: readonly [string, ...string[]];
+  readonly heartbeats?: boolean;
   readonly onPeer?: ClusterOptions["onPeer"];
   /** Where the API server of a cluster is reached, as its kubeconfig says it. */
   readonly urlOf?: (name: string) => string;
@@ -26,7 +27,13 @@ export type BoxOptions = {
 };
 
 /** What can be said of a mesh beside its members. */
-export type MeshOptions = { readonly namespace?: string; readonly name: string; readonly spec?: object };
+export type MeshOptions = {
+  readonly namespace?: string;
+  readonly name: string;
+  /** Whether the ranges of Services are joined, too. */
+  readonly services?: boolean;
+  readonly spec?: object;
+};
 
 /** The namespace of meshes and kubeconfigs. */
 export const meshNamespace = "kilo-system";
@@ -43,7 +50,7 @@ export class Box {
   readonly #options: BoxOptions;
 
   constructor(options: BoxOptions) {
-    const { clock, chance, names, onPeer } = options;
+    const { clock, chance, names, onPeer, heartbeats = true } = options;
     this.#options = options;
     const [hubName, ...others] = names;
     const make = (name: string, index: number): SimCluster =>
@@ -52,6 +59,7 @@ export class Box {
         number: index + 1,
         clock,
         chance,
+        heartbeats,
         operatorRules: index === 0 ? operatorRules().local : operatorRules().remote,
         ...(onPeer === undefined ? {} : { onPeer }),
       });
@@ -108,7 +116,7 @@ export class Box {
   }
 
   /** The mesh of some clusters, as an administrator would write it. */
-  mesh(members: readonly SimCluster[], { namespace = meshNamespace, name, spec = {} }: MeshOptions): object {
+  mesh(members: readonly SimCluster[], { namespace = meshNamespace, name, services, spec = {} }: MeshOptions): object {
     const clusters = members.map((member) => ({
       name: member.name,
       ...(member === this.hub
@@ -116,6 +124,7 @@ export class Box {
         : { kubeconfigSecretRef: { name: `${member.name}-kubeconfig`, key: "kubeconfig" } }),
       podCIDRs: [member.podCidr],
       wireguardCIDR: member.wireguardCidr,
+      ...(services === true ? { serviceCIDR: member.serviceCidr } : {}),
     }));
     return {
       apiVersion: "kilo.squat.ai/v1alpha1",

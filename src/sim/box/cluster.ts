@@ -19,6 +19,8 @@ export type ClusterOptions = {
   readonly chance: Chance;
   /** What the operator may do here. */
   readonly operatorRules: readonly SimRule[];
+  /** Whether agents say the time when they check in; `AgentOptions` has what that means. */
+  readonly heartbeats?: boolean;
   /** Hears of every key that enters or leaves the map of an agent. */
   readonly onPeer?: (cluster: SimCluster, node: SimNode, what: "added" | "evicted", publicKey: string) => void;
 };
@@ -54,6 +56,7 @@ export class SimCluster {
   readonly server: SimServer;
   readonly podCidr: string;
   readonly wireguardCidr: string;
+  readonly serviceCidr: string;
   readonly adminToken: string;
   /** The token that the operator's kubeconfig holds; `renewToken` changes it. */
   operatorToken: string;
@@ -70,6 +73,7 @@ export class SimCluster {
     this.number = number;
     this.podCidr = `10.${8 + number}.0.0/16`;
     this.wireguardCidr = `10.4.${number}.0/24`;
+    this.serviceCidr = `10.5.${number}.0/24`;
     this.adminToken = this.#newToken("admin");
     this.operatorToken = this.#newToken("operator");
     this.#agentToken = this.#newToken("agent");
@@ -78,7 +82,7 @@ export class SimCluster {
       clock,
       random: chance.fork(`server/${name}`).random,
       definitions,
-      serviceCidrs: [`10.5.${number}.0/24`],
+      serviceCidrs: [this.serviceCidr],
       users: {
         [this.adminToken]: { name: "admin", groups: ["system:masters"] },
         [this.operatorToken]: { name: operator, rules: operatorRules },
@@ -144,7 +148,7 @@ export class SimCluster {
   }
 
   #agentFor(name: string, address: string, publicKey: string, self: () => SimNode): Agent {
-    const { clock, onPeer } = this.#options;
+    const { clock, onPeer, heartbeats = true } = this.#options;
     return createAgent({
       server: this.server,
       token: this.#agentToken,
@@ -153,6 +157,7 @@ export class SimCluster {
       address,
       subnet: this.wireguardCidr,
       clock,
+      heartbeats,
       ...(onPeer === undefined
         ? {}
         : { onPeer: (what: "added" | "evicted", key: string) => onPeer(this, self(), what, key) }),

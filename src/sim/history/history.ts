@@ -23,6 +23,8 @@ export type Verdict = {
   readonly digest: string;
   readonly seen: ReadonlySet<string>;
   readonly virtualMs: number;
+  /** How often the fleet was planned. */
+  readonly plans: number;
   /** Everything that went into the digest, if it was asked for. */
   readonly trace: readonly string[];
   /** The fleet as it was at the end, as a world file. */
@@ -30,8 +32,8 @@ export type Verdict = {
 };
 
 const quiet = { convergeMs: 120_000, graceMs: 240_000, restMs: 600_000, deleteMs: 120_000 };
-/** Plans by the clock alone: twice a minute while something is held or waited for, once in five minutes else. */
-const restPlansMax = 24;
+/** Plans by the clock alone: one a minute, and some more by watches that are renewed. */
+const restPlansMax = 15;
 
 /** Plays a story to its end, or to the first rule that is broken. */
 export async function playStory(story: Story): Promise<Verdict> {
@@ -71,6 +73,7 @@ class History {
       clock,
       chance,
       names: ["a", ...names.slice(1)],
+      heartbeats: story.beginning.heartbeats,
       onPeer: (cluster, node, what, key) => {
         if (what === "evicted") this.#safety.evicted(cluster, node, key);
       },
@@ -99,6 +102,7 @@ class History {
       weatherOf: (name) => this.#weather(name),
       operators: this.#operators,
       meshes: story.beginning.meshes,
+      services: story.beginning.services,
       crashAtWrite: (operator, done) => this.#armed.set(operator, done),
       onTampered: (cluster, peer) => this.#safety.tampered(cluster, peer),
     });
@@ -126,7 +130,7 @@ class History {
     this.#check("L1", () => notConverged(this.#box, this.#truth, true));
     this.#check("L1", () => notReachable(this.#box, this.#truth));
     this.#check("L2", () => notReported(this.#box, this.#truth));
-    await this.#rest();
+    if (this.#violation === undefined) await this.#rest();
     if (this.#violation !== undefined) return;
     this.#stage.deleteAll();
     await this.#pass(quiet.deleteMs);
@@ -168,7 +172,8 @@ class History {
     const digest = createHash("sha256").update(this.#trace.join("\n")).update(left.join("\n")).digest("hex");
     const virtualMs = this.#clock.monotonicMs();
     const world = (): string => worldOf(this.#box, this.#clock.nowMs());
-    return { violation: this.#violation, digest, seen: this.#seen.all, virtualMs, trace: this.#trace, world };
+    const plans = this.#plans;
+    return { violation: this.#violation, digest, seen: this.#seen.all, virtualMs, plans, trace: this.#trace, world };
   }
 
   async #until(atMs: number): Promise<void> {

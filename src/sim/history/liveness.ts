@@ -9,7 +9,7 @@ import { fieldsOf, listOf, textOf } from "../../core/json.ts";
 import type { Box } from "../box/box.ts";
 import type { SimCluster } from "../box/cluster.ts";
 import { isReady, type OwnPeer, ownPeers } from "./safety.ts";
-import type { Truth } from "./truth.ts";
+import { meet, type Truth } from "./truth.ts";
 
 const meshStorage = "kilo.squat.ai/clustermeshes";
 const finalizer = "kilo-clustermesh.io/cleanup";
@@ -33,7 +33,17 @@ export function notConverged(box: Box, truth: Truth, isLate: boolean): readonly 
       return faults.map((fault) => `Peer ${peer.name} on ${cluster.name}, for ${who}, ${fault}`);
     });
     const extra = peers.filter(({ key }) => !wanted.has(key)).filter((peer) => isLate || !hasGrace(box, peer));
-    return [...missing, ...extra.map(({ name }) => `Peer ${name} on ${cluster.name} should not be there`)];
+    const services = [...new Set([...wanted.values()].map(({ source }) => source))]
+      .filter((source) => truth.joinsServices(source, cluster.name))
+      .filter((source) => {
+        const range = truth.servicesOf(source);
+        return (
+          range === undefined ||
+          !peers.some((peer) => peer.source === source && peer.ranges.some((own) => meet(own, range)))
+        );
+      })
+      .map((source) => `no Peer on ${cluster.name} carries the Services of ${source}`);
+    return [...missing, ...services, ...extra.map(({ name }) => `Peer ${name} on ${cluster.name} should not be there`)];
   });
 }
 

@@ -59,6 +59,8 @@ export class Safety {
   readonly #stop: readonly (() => void)[];
   /** Peers of ours that others changed since we wrote them. */
   readonly #tampered = new Set<string>();
+  /** When an operator last removed an object with a key; agents hear of it a moment later. */
+  readonly #removedMs = new Map<string, number>();
   /** Writes of the operators so far, the Lease not counted. */
   writes = 0;
   /** What was written last, for people. */
@@ -95,8 +97,9 @@ export class Safety {
 
   /** A key left the map of an agent. */
   evicted(cluster: SimCluster, node: SimNode, key: string): void {
-    const { truth, clock, actor, slackMs } = this.#options;
-    if (actor() !== "operator") return;
+    const { truth, clock, slackMs } = this.#options;
+    const removedMs = this.#removedMs.get(`${cluster.name} ${key}`);
+    if (removedMs === undefined || clock.monotonicMs() - removedMs > 1_000) return; // somebody else's doing
     const wantedMs = truth.wantedForMs(cluster.name, key);
     if (wantedMs === undefined || wantedMs <= slackMs) return;
     const wantSince = clock.monotonicMs() - wantedMs;
@@ -125,12 +128,31 @@ export class Safety {
       return;
     }
     if (type === "DELETED") this.#removed(cluster, before ?? after);
-    else this.#stored(cluster, ownPeer(after));
+    else {
+      this.#stored(cluster, ownPeer(after));
+      if (before !== undefined) this.#moved(cluster, ownPeer(before), ownPeer(after));
+    }
+  }
+
+  /** Whoever carries the ranges of a whole cluster goes on doing so while its node is there. */
+  #moved(cluster: SimCluster, before: OwnPeer, after: OwnPeer): void {
+    const { truth, slackMs } = this.#options;
+    const services = truth.servicesOf(after.source);
+    const carries = (peer: OwnPeer): boolean =>
+      services !== undefined && peer.ranges.some((range) => meet(range, services));
+    if (before.key !== after.key || !carries(before) || carries(after)) return;
+    const wantedMs = truth.wantedForMs(cluster.name, after.key);
+    if (wantedMs === undefined || wantedMs <= slackMs || !truth.joinsServices(after.source, cluster.name)) return;
+    this.#broken(
+      "S8",
+      `Peer ${after.name} on ${cluster.name} lost the Services of ${after.source}, although its node is usable`,
+    );
   }
 
   #removed(cluster: SimCluster, object: Fields): void {
-    const { truth, slackMs } = this.#options;
+    const { truth, clock, slackMs } = this.#options;
     const peer = ownPeer(object);
+    this.#removedMs.set(`${cluster.name} ${peer.key}`, clock.monotonicMs());
     const wantedMs = truth.wantedForMs(cluster.name, peer.key);
     if (wantedMs === undefined || wantedMs <= slackMs) return;
     const others = ownPeers(cluster).some(({ key }) => key === peer.key);

@@ -19,6 +19,8 @@ export type StageOptions = {
   readonly weatherOf: (cluster: string) => Weather;
   readonly operators: readonly OperatorProcess[];
   readonly meshes: readonly StoryMesh[];
+  /** Whether the meshes join the ranges of Services, too. */
+  readonly services: boolean;
   /** Makes the next write of an operator its last moment. */
   readonly crashAtWrite: (operator: number, done: () => void) => void;
   /** Somebody changed a Peer of ours by hand; what is wrong with it is not the operator's doing. */
@@ -238,7 +240,7 @@ export class Stage {
     const { box } = this.#options;
     const clusters = box.clusters.filter((_, index) => members.has(index));
     if (!exists || clusters.length === 0) return;
-    box.putMesh(clusters, { ...mesh, spec: { suspend: suspended } });
+    box.putMesh(clusters, { ...mesh, services: this.#options.services, spec: { suspend: suspended } });
   }
 
   #leave(mesh: number, cluster: number, forMs: number | undefined): void {
@@ -267,6 +269,8 @@ export class Stage {
   #deleteMesh(mesh: number, forMs: number): void {
     const state = this.#meshes[mesh];
     if (state === undefined || !state.exists) return;
+    state.suspended = false; // nothing is removed on behalf of a suspended mesh
+    this.#putMesh(state);
     state.exists = false;
     this.#options.box.deleteMesh(state.mesh);
     this.#later(forMs, () => this.#makeAgain(state));

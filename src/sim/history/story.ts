@@ -12,6 +12,8 @@ export type Beginning = {
   readonly operators: 1 | 2;
   /** Agents check in twice a minute also when nothing else happens any more. */
   readonly heartbeats: boolean;
+  /** The meshes join the ranges of Services, which one node of each cluster carries. */
+  readonly services: boolean;
 };
 
 /** A mesh, by the numbers of its members. */
@@ -103,8 +105,8 @@ export function storyOf(seed: string): Story {
   const chance = chanceOf(seed).fork("story");
   const clusters = chance.pick([2, 2, 3, 3, 3, 4]);
   const all = Array.from({ length: clusters }, (_, cluster) => cluster);
-  const nodes = all.map(() => chance.int(1, 3));
-  const operators = chance.happens(0.04) ? 2 : 1;
+  const nodes = all.map(() => chance.pick([1, 1, 2, 2, 3]));
+  const operators = chance.happens(0.03) ? 2 : 1;
   const meshes: StoryMesh[] = [{ namespace: "kilo-system", name: "m", members: all }];
   // A second mesh may have the name of the first, in another namespace, and some of its members.
   if (chance.happens(0.35)) {
@@ -115,7 +117,13 @@ export function storyOf(seed: string): Story {
       if (second?.namespace === "kilo-system") meshes[1] = { ...second, name: "other" };
     }
   }
-  const beginning = { nodes, meshes, operators, heartbeats: chance.happens(0.15) } as const;
+  const beginning = {
+    nodes,
+    meshes,
+    operators,
+    heartbeats: chance.happens(0.1),
+    services: chance.happens(0.5),
+  } as const;
   const count = chance.int(2, 7);
   const spanMs = chance.pick([30_000, 90_000, 240_000]);
   const steps = Array.from({ length: count }, (): Step => {

@@ -18,7 +18,7 @@ export type Want = {
 };
 
 /** A member of a mesh, as far as its entry says it. */
-type Entry = { readonly cluster: SimCluster; readonly name: string };
+type Entry = { readonly cluster: SimCluster; readonly name: string; readonly services: boolean };
 
 /** A mesh that wants something. */
 export type TrueMesh = { readonly id: string; readonly members: readonly Entry[] };
@@ -76,10 +76,25 @@ export class Truth {
     return since === undefined ? undefined : this.#clock.monotonicMs() - since;
   }
 
+  /** Whether a mesh takes the Services of one cluster to another. */
+  joinsServices(source: string, target: string): boolean {
+    return this.#meshes.some(
+      ({ members }) =>
+        members.some(({ name, services }) => name === source && services) &&
+        members.some(({ name }) => name === target),
+    );
+  }
+
+  /** The range of a cluster's Services. */
+  servicesOf(name: string): Range | undefined {
+    const cluster = this.#box.clusters.find((each) => each.name === name);
+    return cluster === undefined ? undefined : rangeOf(cluster.serviceCidr);
+  }
+
   /** Ranges that a cluster may be sent to: its grant. */
   grantOf(name: string): readonly string[] {
     const cluster = this.#box.clusters.find((each) => each.name === name);
-    return cluster === undefined ? [] : [cluster.podCidr, cluster.wireguardCidr];
+    return cluster === undefined ? [] : [cluster.podCidr, cluster.wireguardCidr, cluster.serviceCidr];
   }
 
   refresh(): void {
@@ -122,7 +137,9 @@ export class Truth {
       const members = listOf(clusters).flatMap((entry): Entry[] => {
         const alias = textOf(fieldsOf(entry)["name"]) ?? "";
         const cluster = this.#box.clusters.find((each) => each.name === alias);
-        return cluster === undefined ? [] : [{ cluster, name: alias }];
+        return cluster === undefined
+          ? []
+          : [{ cluster, name: alias, services: fieldsOf(entry)["serviceCIDR"] !== undefined }];
       });
       return [{ id: `${String(namespace)}/${String(name)}`, members }];
     });
