@@ -1,4 +1,5 @@
 import { Command, CommanderError } from "commander";
+import { demoCommand } from "./commands/demo.ts";
 import { operatorCommand } from "./commands/operator.ts";
 import { planCommand } from "./commands/plan.ts";
 import { versionCommand } from "./commands/version.ts";
@@ -7,6 +8,7 @@ import type { Terminal } from "./terminal.ts";
 
 const help = `
 Start here:
+  causeway demo                                         three clusters in this terminal, and what Causeway does
   causeway plan -f test/scenarios/two-clusters.yaml     what Causeway would do for a small fleet
   causeway plan --help                                  how to describe your own fleet
   causeway operator --kubeconfig ~/.kube/config         keep the meshes of a cluster
@@ -24,7 +26,7 @@ export async function main(args: readonly string[], terminal: Terminal = process
     .exitOverride()
     .showHelpAfterError("(add --help for what is possible)");
   const exit = (code: number): void => void (exitCode = code);
-  for (const command of [planCommand(terminal, exit), versionCommand(terminal)]) {
+  for (const command of [demoCommand(terminal, exit), planCommand(terminal, exit), versionCommand(terminal)]) {
     program.addCommand(command.copyInheritedSettings(program));
   }
   // It reads its own flags, --help among them.

@@ -107,7 +107,9 @@ test("every command of the README does what the README says", async () => {
 
 test("the demo told what it saw of that", () => {
   expect(told).toContain("Causeway updated in place Peer demo--hub--hub-1 on");
-  expect(told).toContain("Causeway created Peer demo--hub--hub-2 on edge: a usable node had no Peer there (NodeAppeared).");
+  expect(told).toContain(
+    "Causeway created Peer demo--hub--hub-2 on edge: a usable node had no Peer there (NodeAppeared).",
+  );
   expect(told).toContain("The mesh reports EndpointInsideRangeOfOther (error) on far");
   expect(told).toContain("the mesh does not list this cluster any more (TargetLeft)");
   expect(told).toContain("its mesh is being deleted (MeshTerminating)");

@@ -293,6 +293,8 @@ export class KiloAgent {
     const entry = this.#nodes.get(this.#options.node);
     const nowS = this.#stampS();
     if (entry !== undefined && this.#publish({ core: entry.core, nowS, nothing: "{}" })) entry.lastSeenS = nowS;
+    // A check-in that says no time is no event, and would leave what the last apply changed untold.
+    if (this.#options.heartbeats === false && this.#object !== undefined) this.#syncOwn(readNode(this.#object));
   }
 
   #publish(publication: Publication): boolean {

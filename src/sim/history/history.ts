@@ -40,6 +40,8 @@ export async function playStory(story: Story): Promise<Verdict> {
   const history = new History(story);
   try {
     await history.play();
+  } catch (error) {
+    history.failed(error);
   } finally {
     history.close();
   }
@@ -135,6 +137,11 @@ class History {
     this.#stage.deleteAll();
     await this.#pass(quiet.deleteMs);
     this.#check("L4", () => notReleased(this.#box));
+  }
+
+  failed(error: unknown): void {
+    const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    this.#broken({ rule: "fault", atMs: this.#clock.monotonicMs(), detail });
   }
 
   /** Ten minutes of nothing, in some of which the operator starts anew: what it finds is what it would make. */

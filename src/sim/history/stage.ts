@@ -76,8 +76,10 @@ export class Stage {
       }),
     "key rotates": (deed) => this.#withNode(deed, (cluster, { agent }) => agent.rekey(cluster.newKey())),
     "keys are swapped": ({ cluster }) => this.#swapKeys(this.#cluster(cluster)),
-    "agent restarts": (deed) => this.#withNode(deed, (_, node) => this.#stopAgent(node, "graceful", deed.forMs)),
-    "agent crashes": (deed) => this.#withNode(deed, (_, node) => this.#stopAgent(node, "crash", deed.forMs)),
+    "agent restarts": (deed) =>
+      this.#withNode(deed, (cluster, node) => this.#stopAgent(cluster, node, "graceful", deed.forMs)),
+    "agent crashes": (deed) =>
+      this.#withNode(deed, (cluster, node) => this.#stopAgent(cluster, node, "crash", deed.forMs)),
     "cluster is away": ({ cluster, how, forMs }) =>
       this.#trouble(cluster, "outage", forMs, (weather, isOn) => {
         weather.outage = isOn ? how : undefined;
@@ -191,9 +193,11 @@ export class Stage {
     b.agent.rekey(first);
   }
 
-  #stopAgent({ agent }: SimNode, how: "graceful" | "crash", forMs: number): void {
-    agent.stop(how);
-    this.#later(forMs, agent.start);
+  #stopAgent(cluster: SimCluster, node: SimNode, how: "graceful" | "crash", forMs: number): void {
+    node.agent.stop(how);
+    this.#later(forMs, () => {
+      if (cluster.nodes.get(node.name) === node) node.agent.start();
+    });
   }
 
   /** The same kind of trouble at the same place ends when the last of it ends. */

@@ -1,5 +1,5 @@
 import { stringify } from "yaml";
-import { fieldsOf } from "../../core/json.ts";
+import { fieldsOf, textOf } from "../../core/json.ts";
 import { type Box, meshNamespace } from "../box/box.ts";
 import type { Fields } from "../value.ts";
 
@@ -10,11 +10,20 @@ export function worldOf(box: Box, nowMs: number): string {
   const secrets = box.hub.server
     .objects("/secrets")
     .map(({ metadata }) => ({ apiVersion: "v1", kind: "Secret", metadata }));
+  const meshes = box.hub.server.objects("kilo.squat.ai/clustermeshes");
+  const spaces = meshes.map(({ metadata }) => textOf(fieldsOf(metadata)["namespace"]) ?? meshNamespace);
+  const namespaces = [...new Set([meshNamespace, ...spaces])];
   const clusters = box.clusters.map((cluster) => ({
     name: cluster.name,
     ...(cluster === box.hub
       ? { local: true }
-      : { access: { namespace: meshNamespace, secret: `${cluster.name}-kubeconfig`, key: "kubeconfig" } }),
+      : {
+          access: namespaces.map((namespace) => ({
+            namespace,
+            secret: `${cluster.name}-kubeconfig`,
+            key: "kubeconfig",
+          })),
+        }),
     objects: [
       ...kept.flatMap((storage) => cluster.server.objects(storage)).map(withoutManagers),
       ...(cluster === box.hub ? secrets.map(withoutManagers) : []),

@@ -7,6 +7,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { demoCommand } from "../../../src/cli/commands/demo.ts";
 import type { DemoDocument } from "../../../src/cli/demo/document.ts";
+import { DemoFleet } from "../../../src/cli/demo/fleet.ts";
 import { openFolder } from "../../../src/cli/demo/folder.ts";
 import { clusterNames, demoLimits, secondsFor } from "../../../src/cli/demo/settings.ts";
 import { runCli } from "../../support/scenario.ts";
@@ -138,6 +139,21 @@ describe("settings", () => {
   test("a large fleet is given more time", () => {
     expect([secondsFor(3, 3), secondsFor(50, 20)]).toEqual([60, 490]);
   });
+});
+
+test("the same seed gives the same keys, another seed others", async () => {
+  const keysOf = async (seed: string): Promise<readonly string[]> => {
+    const folder = openFolder(undefined, []);
+    if (!folder.ok) throw new Error(folder.error.what);
+    const fleet = new DemoFleet({ clusters: 2, nodes: 1, seed, folder: folder.value, version: "0", onDone: () => {} });
+    const keys = fleet.box.clusters.map((cluster) => fleet.addNode(cluster).agent.publicKey());
+    await fleet.close();
+    folder.value.remove();
+    return keys;
+  };
+  const [first, again, other] = [await keysOf("a"), await keysOf("a"), await keysOf("b")];
+  expect(again).toEqual(first);
+  expect(other.filter((key) => first.includes(key))).toEqual([]);
 });
 
 describe("documents", () => {
