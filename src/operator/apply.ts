@@ -64,7 +64,12 @@ export async function applyOperations(input: ApplyInput): Promise<ApplyOutcome> 
       for (const claim of claims.before) stuck.push([claim, true]);
     }
     const allowed = wave.filter(input.isAllowed);
-    const free = stuck.length === 0 ? allowed : allowed.filter((operation) => !needs(operation, new CidrIndex(stuck)));
+    const taken = new CidrIndex(stuck);
+    const free = allowed.filter((operation) => !needs(operation, taken));
+    // Whoever waits for a range keeps what it has meanwhile.
+    for (const { claims } of allowed.filter((operation) => !free.includes(operation))) {
+      for (const claim of claims.before) stuck.push([claim, true]);
+    }
     const results = await Promise.all(free.map((operation) => carryOut(operation, input)));
     let fatal = false;
     for (const [position, result] of results.entries()) {

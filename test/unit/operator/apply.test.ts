@@ -1,0 +1,91 @@
+// How operations of one target are carried out when some of them cannot be.
+
+import { expect, test } from "vitest";
+import { type Cidr, parseCidr } from "../../../src/core/net/cidr.ts";
+import type { Operation } from "../../../src/core/plan.ts";
+import { err, ok } from "../../../src/core/result.ts";
+import { LOCAL } from "../../../src/core/world.ts";
+import type { Session } from "../../../src/fleet/session.ts";
+import type { KubeApi } from "../../../src/kube/api.ts";
+import type { KubeFailure } from "../../../src/kube/failure.ts";
+import { peers } from "../../../src/kilo/provider.ts";
+import { applyOperations } from "../../../src/operator/apply.ts";
+
+function cidr(text: string): Cidr {
+  const parsed = parseCidr(text);
+  if (!parsed.ok) throw new Error(parsed.error);
+  return parsed.value;
+}
+
+function operation(action: Operation["action"], name: string, before: string[], after: string[]): Operation {
+  return {
+    target: LOCAL,
+    action,
+    kind: "Peer",
+    name,
+    intents: ["ns/m"],
+    reason: "Test",
+    changes: [],
+    uid: name,
+    resourceVersion: "1",
+    claims: { before: before.map(cidr), after: after.map(cidr) },
+    ...(action === "delete" || action === "touch" ? {} : { content: { labels: {}, fields: {} } }),
+  };
+}
+
+/** Carries operations out on a server that refuses those of some names. */
+async function carryOut(operations: readonly Operation[], refused: Readonly<Record<string, KubeFailure>>) {
+  const written: string[] = [];
+  const answer = async (name: string) => {
+    const failure = refused[name];
+    if (failure !== undefined) return err(failure);
+    written.push(name);
+    return ok({});
+  };
+  const api = {
+    remove: (_: unknown, { name }: { name: string }) => answer(name),
+    apply: (_: unknown, { name }: { name: string }) => answer(name),
+    create: (_: unknown, { metadata }: { metadata: { name: string } }) => answer(metadata.name),
+  } as unknown as KubeApi;
+  const session = { api, absorb: () => {}, forget: () => {}, expect: () => () => {} } as unknown as Session<unknown>;
+  const outcome = await applyOperations({
+    operations,
+    session,
+    kinds: { Peer: { resource: peers, manifest: (name) => ({ metadata: { name } }) } },
+    isCurrent: () => true,
+    isAllowed: () => true,
+    onOperation: () => {},
+    nowIso: () => "",
+    monotonicMs: () => 0,
+    signal: new AbortController().signal,
+  });
+  return { written, ...outcome };
+}
+
+const conflict: KubeFailure = { kind: "conflict", detail: "somebody was faster" };
+
+test("nobody is given a range that a failed operation still holds", async () => {
+  const { written } = await carryOut(
+    [
+      operation("delete", "a", ["10.4.0.1/32"], []),
+      operation("update", "b", ["10.4.0.2/32"], ["10.4.0.1/32"]),
+      operation("update", "other", [], ["10.4.9.9/32"]),
+    ],
+    { a: conflict },
+  );
+  expect(written).toEqual(["other"]);
+});
+
+test("nor one that is still held by an operation which had to wait for another", async () => {
+  const { written, skipped } = await carryOut(
+    [
+      operation("delete", "a", ["10.4.0.1/32"], []),
+      operation("update", "b", ["10.4.0.2/32"], ["10.4.0.1/32"]),
+      operation("update", "c", ["10.4.0.3/32"], ["10.4.0.2/32"]),
+      operation("create", "d", [], ["10.4.0.3/32"]),
+    ],
+    { a: conflict },
+  );
+  expect(written).toEqual([]);
+  expect(skipped).toBe(3);
+});
