@@ -28,7 +28,7 @@ export type Directory<Facts> = {
   readonly sessionOf: (id: ClusterId) => Session<Facts> | undefined;
   /** Whether the first answer of a cluster is still awaited. */
   readonly isSettling: (id: ClusterId) => boolean;
-  /** Clusters that nobody names any more, and since when. */
+  /** Clusters that nobody names any more, and since when by the clock that never jumps. */
   readonly leaving: () => ReadonlyMap<ClusterId, number>;
   /** Lets go of a cluster that is leaving. */
   readonly release: (id: ClusterId) => void;
@@ -169,7 +169,7 @@ export function openDirectory<Fact, Facts>(options: DirectoryOptions<Fact, Facts
 
   return {
     want: (members) => {
-      updatePlaces(places, members, runtime.clock.nowMs());
+      updatePlaces(places, members, runtime.clock.monotonicMs());
       options.secrets.want([...places.values()].flatMap(({ member }) => member.access ?? []));
       refresh();
     },

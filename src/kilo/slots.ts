@@ -67,20 +67,26 @@ export function fillSlots(
   }
   const proposals: Proposal[] = [];
   for (const [key, proposal] of filled) {
-    const { owner } = proposal;
+    const { owner, also } = proposal;
+    // Every mesh that counts on the Peer must hear why it is not there.
+    const tell = (about: (bid: Bid) => Diagnostic): number => diagnostics.push(...[owner, ...also].map(about));
     const ownNode = nodeKeys.get(key);
     const items = itemsBySlot.get(key);
     const foreign = items?.find((item) => item.standing.owner === "other");
     const held = items && heldForAnother(items, owner);
-    if (ownNode !== undefined) diagnostics.push(keyConflict(owner, `node ${ownNode} of the receiving cluster`));
+    if (ownNode !== undefined) tell((bid) => keyConflict(bid, `node ${ownNode} of the receiving cluster`));
     else if (foreign?.standing.owner === "other") {
-      const values = { node: owner.candidate.node.name, peer: foreign.name, who: foreign.standing.who };
-      const { mesh, name } = owner.source;
-      diagnostics.push(aboutNode({ mesh: mesh.id, cluster: name }, values.node, "ForeignKeyConflict", values));
+      const { who } = foreign.standing;
+      tell((bid) => {
+        const node = bid.candidate.node.name;
+        return aboutNode(placeOf(bid), node, "ForeignKeyConflict", { node, peer: foreign.name, who });
+      });
     } else if (held?.standing.owner === "us") {
-      const { mesh, name } = owner.source;
-      const values = { node: owner.candidate.node.name, peer: held.name, reason: held.standing.ifUnwanted.reason };
-      diagnostics.push(aboutNode({ mesh: mesh.id, cluster: name }, values.node, "PeerHeldBack", values));
+      const { reason } = held.standing.ifUnwanted;
+      tell((bid) => {
+        const node = bid.candidate.node.name;
+        return aboutNode(placeOf(bid), node, "PeerHeldBack", { node, peer: held.name, reason });
+      });
     } else proposals.push(proposal);
   }
   return { proposals, diagnostics };
@@ -112,8 +118,9 @@ export function isInCustody(item: Item | undefined, { owner, also }: Proposal): 
   );
 }
 
-function keyConflict({ source, candidate }: Bid, other: string): Diagnostic {
-  const place = { mesh: source.mesh.id, cluster: source.name };
-  const node = candidate.node.name;
-  return aboutNode(place, node, "PublicKeyConflict", { node, other });
+function keyConflict(bid: Bid, other: string): Diagnostic {
+  const node = bid.candidate.node.name;
+  return aboutNode(placeOf(bid), node, "PublicKeyConflict", { node, other });
 }
+
+const placeOf = ({ source }: Bid) => ({ mesh: source.mesh.id, cluster: source.name });

@@ -18,7 +18,7 @@ import { applyOperations, type FailedOperation } from "./apply.ts";
 import { measureState } from "./measure-state.ts";
 import type { Metrics } from "./metrics.ts";
 import { Patience } from "./patience.ts";
-import { type PlanState, runningGraces, stateOf } from "./plan-state.ts";
+import { graceBegins, type Graces, type PlanState, runningGraces, stateOf } from "./plan-state.ts";
 import { forceAnnotation } from "./finalizer.ts";
 import { needsWriting, type ReportInput, stepFor, writeReport } from "./report.ts";
 import type { Outcome, Scheduler, SchedulerOptions } from "./scheduler.ts";
@@ -87,7 +87,7 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
   readonly #options: EngineOptions<Intent, Fact, Facts, P>;
   #term: AbortSignal | undefined;
   #state: PlanState<Intent, Facts, P> | undefined;
-  #heldSinceMs: ReadonlyMap<string, number> = new Map();
+  #graces: Graces = { atMs: 0, lastedMs: new Map() };
   readonly #failures = new Map<ClusterId, FailedPass>();
   /** What was written last, so that a field the API server drops is not written again and again. */
   readonly #written = new Map<string, { readonly text: string; readonly resourceVersion: string | undefined }>();
@@ -158,11 +158,11 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     if (this.#awaitsNames()) return { again: 50 };
     const startedMs = runtime.clock.monotonicMs();
     const revision = fleet.revision();
-    const world = fleet.world(this.#heldSinceMs);
+    const world = fleet.world(graceBegins(this.#graces, runtime));
     const plan = provider.plan(world);
     this.#state = stateOf(world, plan, { revision, writes: this.#writes, changedMs: this.#changedMs });
     this.#changedMs = undefined;
-    this.#heldSinceMs = runningGraces(plan);
+    this.#graces = runningGraces(plan, runtime);
     const ms = runtime.clock.monotonicMs() - startedMs;
     this.#debtMs = Math.max(0, this.#debtMs - (startedMs - this.#plannedMs)) + ms * gatherFactor;
     this.#plannedMs = startedMs;
@@ -171,7 +171,7 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     this.#measured = measureState(metrics, this.#state, this.#measured);
     this.#queueWork(this.#state);
     this.#releaseLeft(this.#state);
-    return { again: this.#heldSinceMs.size > 0 ? resyncMs.grace : resyncMs.quiet };
+    return { again: this.#graces.lastedMs.size > 0 ? resyncMs.grace : resyncMs.quiet };
   }
 
   /** A name that has never been asked for would make its node look as if it had no endpoint. */
@@ -384,11 +384,14 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
   /** Lets go of clusters that nobody names and that hold nothing we would delete. */
   #releaseLeft(state: PlanState<Intent, Facts, P>): void {
     const { fleet, runtime } = this.#options;
-    for (const [id, sinceMs] of fleet.directory.leaving()) {
+    const leaving = fleet.directory.leaving();
+    for (const [id, sinceMs] of leaving) {
       const view = state.viewOf.get(id);
+      // The cluster itself stays where another access leads to it, and is cleaned through that.
+      const stays = view?.accesses.some((access) => !leaving.has(access)) === true;
       const ours = [...(state.holdings.get(id)?.values() ?? [])].reduce((total, count) => total + count, 0);
-      const clean = view?.id !== id || (view.observed.state === "synced" && ours === 0);
-      const late = runtime.clock.nowMs() - sinceMs > leaveMaxMs;
+      const clean = stays || view?.id !== id || (view.observed.state === "synced" && ours === 0);
+      const late = runtime.clock.monotonicMs() - sinceMs > leaveMaxMs;
       if (!clean && !late) continue;
       if (!clean) {
         const hint = "nobody names this cluster any more; delete what is left by hand";

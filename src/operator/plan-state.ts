@@ -6,6 +6,7 @@ import { appendTo } from "../core/list.ts";
 import type { Item, Operation, Plan } from "../core/plan.ts";
 import type { ProviderWorld } from "../core/provider.ts";
 import { type ClusterId, type ClusterView, graceKey } from "../core/world.ts";
+import type { Runtime } from "../kube/runtime.ts";
 
 /** A plan, and what it means for each target and each intent. */
 export type PlanState<Intent, Facts, P> = {
@@ -53,15 +54,24 @@ export function stateOf<Intent, Facts, P extends Plan>(
   return { ...made, world, plan, viewOf, diffs, pending, kept, findings, holdings };
 }
 
-/** When each grace period that is running began: the next plan has to know. */
-export function runningGraces(plan: Plan): ReadonlyMap<string, number> {
-  const held = new Map<string, number>();
+/** How long every running grace period had lasted at a moment of the clock that never jumps. */
+export type Graces = { readonly atMs: number; readonly lastedMs: ReadonlyMap<string, number> };
+
+/** The grace periods that a plan keeps going. */
+export function runningGraces(plan: Plan, { clock }: Runtime): Graces {
+  const lastedMs = new Map<string, number>();
   for (const { target, items } of plan.targets) {
     for (const { name, standing } of items) {
       if (standing.owner !== "us" || standing.ifUnwanted.do !== "hold") continue;
       const { graceSinceMs } = standing.ifUnwanted;
-      if (graceSinceMs !== undefined) held.set(graceKey(target, name), graceSinceMs);
+      if (graceSinceMs !== undefined) lastedMs.set(graceKey(target, name), clock.nowMs() - graceSinceMs);
     }
   }
-  return held;
+  return { atMs: clock.monotonicMs(), lastedMs };
+}
+
+/** When they began, as the wall clock has it now: one that was set must neither end nor prolong them. */
+export function graceBegins({ atMs, lastedMs }: Graces, { clock }: Runtime): ReadonlyMap<string, number> {
+  const origin = clock.nowMs() - (clock.monotonicMs() - atMs);
+  return new Map(Array.from(lastedMs, ([key, ms]) => [key, origin - ms]));
 }

@@ -41,6 +41,8 @@ export class Stage {
   readonly #meshes: readonly MeshState[];
   /** Clusters that somebody else has a say about, by how much: the same trouble twice ends when the later one ends. */
   readonly #troubles = new Map<string, number>();
+  /** Clusters without a way in. */
+  readonly #locked = new Set<number>();
   #strangers = 0;
 
   constructor(options: StageOptions) {
@@ -124,10 +126,7 @@ export class Stage {
       if (order === "revoked first") this.#expire(this.#cluster(cluster), 5_000);
       else this.#rotate(this.#cluster(cluster));
     },
-    "Secret is deleted": ({ cluster, forMs }) => {
-      for (const namespace of this.#namespaces()) this.#options.box.deleteSecret(this.#cluster(cluster), namespace);
-      this.#later(forMs, () => this.#putSecrets(this.#cluster(cluster)));
-    },
+    "Secret is deleted": ({ cluster, forMs }) => this.#deleteSecrets(cluster, forMs),
     "member leaves": ({ mesh, cluster, forMs }) => this.#leave(mesh, cluster, forMs),
     "cluster is left for good": ({ cluster }) => {
       this.#meshes.forEach((_, mesh) => this.#leave(mesh, cluster, undefined));
@@ -224,6 +223,18 @@ export class Stage {
     for (const namespace of this.#namespaces()) box.putSecret(cluster, namespace);
   }
 
+  /** Whoever takes away the way into a cluster that left says that nothing there is to be cleaned up. */
+  #deleteSecrets(index: number, forMs: number): void {
+    if (this.#meshes.some(({ mesh, members }) => mesh.members.includes(index) && !members.has(index))) return;
+    const cluster = this.#cluster(index);
+    for (const namespace of this.#namespaces()) this.#options.box.deleteSecret(cluster, namespace);
+    this.#locked.add(index);
+    this.#later(forMs, () => {
+      this.#putSecrets(cluster);
+      this.#locked.delete(index);
+    });
+  }
+
   #expire(cluster: SimCluster, forMs: number): void {
     cluster.server.revoke(cluster.operatorToken);
     this.#later(forMs, () => {
@@ -249,7 +260,8 @@ export class Stage {
 
   #leave(mesh: number, cluster: number, forMs: number | undefined): void {
     const state = this.#meshes[mesh];
-    if (state === undefined || !state.members.has(cluster) || state.members.size < 3) return;
+    if (state === undefined || !state.members.has(cluster) || state.members.size < 3 || this.#locked.has(cluster))
+      return;
     state.members.delete(cluster);
     this.#putMesh(state);
     if (forMs === undefined) return;
