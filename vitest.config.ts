@@ -30,6 +30,7 @@ export default defineConfig({
       project("unit"),
       { test: { name: "scenarios", include: ["test/scenarios/*.test.ts"] } },
       project("property", 300_000),
+      project("simulation", 600_000),
       { test: { name: "tidy", include: ["test/tidy.test.ts"], testTimeout: 60_000 } },
       {
         test: {

@@ -74,10 +74,10 @@ export function takeInventory(
         const where = at(undefined, view.name, "Peer", peer.name);
         diagnostics.push(diagnose("PeerIdentityDamaged", where, { peer: peer.name, missing: own.missing.join(", ") }));
       }
-      const { ifUnwanted, origin, source } = fateOf(peer, own, fate);
+      const { ifUnwanted, origin, source, intent } = fateOf(peer, own, fate);
       const party = source?.id === undefined ? undefined : context.resolve(source.id);
       const standing: Standing = { owner: "us", ifUnwanted, adopted: own.adopted };
-      return itemOf(peer, standing, { origin, intent: own.mesh?.id, party });
+      return itemOf(peer, standing, { origin, intent, party });
     }
     if (own.unclaimedLegacy !== undefined) {
       const { detail, prunable } = own.unclaimedLegacy;
@@ -158,6 +158,7 @@ function fateContext(view: ClusterView<KiloFacts>, context: Context): FateContex
   const { world, options, records, refusals } = context;
   return {
     target: view.id,
+    meshes: [...records.keys()],
     intentsGap: intentsGap(world),
     stateOf: (mesh) => records.get(mesh)?.plan.state ?? "refused",
     memberOf: (mesh, cluster) => records.get(mesh)?.roll.byCluster.get(cluster),

@@ -6,6 +6,7 @@
 //   mesh gone · terminating                              delete MeshGone · MeshTerminating
 //   mesh refused · suspended                             hold   MeshRefused · MeshSuspended
 //   target or source left the spec · no link any more    delete TargetLeft · SourceLeft · TopologyChanged
+//   all that, but another mesh would hold it             hold   as that mesh does, which answers for it from then on
 //   target not in the spec, and a member was never seen  hold   TargetUnclear (it may be this very cluster)
 //   source absent · stale · partly unreadable · refused  hold   SourceAbsent · SourceStale · SourceIncomplete · PairRefused
 //   node not selected · gone · key or range violated     delete NodeNotSelected · NodeGone · NodeInvalid
@@ -107,6 +108,7 @@ function ownOrAnothers(labels: Readonly<Record<string, string>>, estate: Estate)
 /** What `fateOf` needs to know of the rest of the plan. */
 export type FateContext = {
   readonly target: ClusterId;
+  readonly meshes: readonly MeshIntent[];
   /** Why the list of meshes is not complete, if it is not. */
   readonly intentsGap: string | undefined;
   readonly stateOf: (mesh: MeshIntent) => MeshState;
@@ -119,18 +121,52 @@ export type FateContext = {
   readonly grace: (peer: PeerFacts, reason: string, detail: string) => IfUnwanted;
 };
 
-/** What becomes of a Peer of ours when nothing desires it, and what it was made from. */
-export function fateOf(
-  peer: PeerFacts,
-  own: Ownership & { readonly owner: "us" },
-  context: FateContext,
-): { readonly ifUnwanted: IfUnwanted; readonly origin: string | undefined; readonly source: Entry | undefined } {
+/** What becomes of a Peer of ours when nothing desires it, what it was made from, and the mesh that answers for it. */
+export type Fate = {
+  readonly ifUnwanted: IfUnwanted;
+  readonly origin: string | undefined;
+  readonly source: Entry | undefined;
+  readonly intent: string | undefined;
+};
+
+/** Decides the fate of a Peer of ours. */
+export function fateOf(peer: PeerFacts, own: Ownership & { readonly owner: "us" }, context: FateContext): Fate {
   const { mesh } = own;
   const source = mesh && context.sourceEntryOf(mesh, peer.labels);
   const plan = mesh && source && context.sourcePlan(mesh, source);
   const node = plan === undefined ? undefined : nodeOf(peer, plan);
   const ifUnwanted = decide(peer, own, context, source, plan, node);
-  return { ifUnwanted, origin: originFor(peer, mesh, source, node), source };
+  const origin = originFor(peer, mesh, source, node);
+  const heir = ifUnwanted.do === "delete" && ofTheMesh.has(ifUnwanted.reason) ? heirOf(peer, mesh, context) : undefined;
+  return { origin, source, ...(heir ?? { ifUnwanted, intent: mesh?.id }) };
+}
+
+/** Reasons to delete that say something of the mesh, and nothing of the node. */
+const ofTheMesh: ReadonlySet<string> = new Set([
+  "MeshGone",
+  "MeshTerminating",
+  "TargetLeft",
+  "SourceLeft",
+  "TopologyChanged",
+]);
+
+/** Another mesh that joins the same two clusters and, were the Peer its own, would not part with it either. */
+function heirOf(
+  peer: PeerFacts,
+  own: MeshIntent | undefined,
+  context: FateContext,
+): Pick<Fate, "ifUnwanted" | "intent"> | undefined {
+  for (const mesh of context.meshes) {
+    const target = context.memberOf(mesh, context.target);
+    const source = context.sourceEntryOf(mesh, peer.labels);
+    if (mesh === own || target === undefined || source === undefined) continue;
+    const plan = context.sourcePlan(mesh, source);
+    const node = plan === undefined ? undefined : nodeOf(peer, plan);
+    const asOwn = { owner: "us", mesh, adopted: false, missing: [] } as const;
+    const ifUnwanted = decide(peer, asOwn, context, source, plan, node);
+    if (ifUnwanted.do === "hold") return { ifUnwanted, intent: mesh.id };
+  }
+  return undefined;
 }
 
 function decide(

@@ -69,7 +69,9 @@ export function fillSlots(
   for (const [key, proposal] of filled) {
     const { owner, also } = proposal;
     // Every mesh that counts on the Peer must hear why it is not there.
-    const tell = (about: (bid: Bid) => Diagnostic): number => diagnostics.push(...[owner, ...also].map(about));
+    const tell = (about: (bid: Bid) => Diagnostic): void => {
+      for (const bid of [owner, ...also]) diagnostics.push(about(bid));
+    };
     const ownNode = nodeKeys.get(key);
     const items = itemsBySlot.get(key);
     const foreign = items?.find((item) => item.standing.owner === "other");

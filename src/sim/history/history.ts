@@ -118,9 +118,7 @@ class History {
       this.#note(`* ${inWords(step)}`);
       this.#stage.play(step);
     }
-    await this.#until(
-      Math.max(10_000, ...this.#story.steps.map((step) => step.atMs + ("forMs" in step ? step.forMs : 0))),
-    );
+    await this.#until(this.#story.steps.reduce((lastMs, step) => Math.max(lastMs, endOf(step)), 10_000));
     this.#armed.clear();
     for (const operator of this.#operators) {
       operator.resume();
@@ -277,6 +275,8 @@ class History {
     );
   }
 }
+
+const endOf = (step: Step): number => step.atMs + ("forMs" in step ? step.forMs : 0);
 
 /** How old what an operator knows may be, as far as a story is to blame. */
 function slackOf(steps: readonly Step[]): number {

@@ -29,7 +29,6 @@ const holds = [
   "hold IdentityDamaged",
   "hold MeshSuspended",
   "hold TargetStale",
-  "hold TargetAbsent",
   "hold SourceStale",
   "hold SourceAbsent",
   "hold SourceEmpty",
@@ -37,7 +36,7 @@ const holds = [
 ];
 
 /** How requests fail. */
-const failures = ["unreachable", "401", "404", "409", "410", "429", "500"].map((outcome) => `answer ${outcome}`);
+const failures = ["unreachable", "gone", "401", "404", "409", "429", "500"].map((outcome) => `answer ${outcome}`);
 
 /** Everything that should be seen at least once in a long campaign. */
 export const expected: readonly string[] = [...operations, ...holds, ...failures];

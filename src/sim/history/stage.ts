@@ -5,8 +5,8 @@ import { type Box, meshesPath, meshNamespace } from "../box/box.ts";
 import type { SimCluster, SimNode } from "../box/cluster.ts";
 import type { Chance } from "../chance.ts";
 import type { OperatorProcess } from "./process.ts";
-import { ownPeers } from "./safety.ts";
-import type { Deed, Forgery, StoryMesh } from "./story.ts";
+import type { Deed, StoryMesh } from "./story.ts";
+import { Strangers } from "./strangers.ts";
 import type { Truth } from "./truth.ts";
 import { latencyMs, type Weather } from "./weather.ts";
 
@@ -32,8 +32,6 @@ type Acts = { readonly [Name in Deed["do"]]: (deed: Extract<Deed, { readonly do:
 type MeshState = { readonly mesh: StoryMesh; members: Set<number>; suspended: boolean; exists: boolean };
 
 const nodesMax = 4;
-const peersPath = "/apis/kilo.squat.ai/v1alpha1/peers";
-const prefix = "kilo.squat.ai/";
 
 /** Plays deeds. */
 export class Stage {
@@ -43,10 +41,11 @@ export class Stage {
   readonly #troubles = new Map<string, number>();
   /** Clusters without a way in. */
   readonly #locked = new Set<number>();
-  #strangers = 0;
+  readonly #others: Strangers;
 
   constructor(options: StageOptions) {
     this.#options = options;
+    this.#others = new Strangers(options);
     this.#meshes = options.meshes.map((mesh) => ({
       mesh,
       members: new Set(mesh.members),
@@ -133,11 +132,11 @@ export class Stage {
     },
     "mesh is deleted": ({ mesh, forMs }) => this.#deleteMesh(mesh, forMs),
     "mesh is suspended": ({ mesh, forMs }) => this.#suspend(mesh, forMs),
-    "stranger writes a Peer": ({ cluster, key, forMs }) => this.#stranger(this.#cluster(cluster), key, forMs),
-    "stranger takes a name": ({ cluster, node }) => this.#takeName(this.#cluster(cluster), node),
-    "Peer is edited": ({ cluster, peer, what }) => this.#edit(this.#cluster(cluster), peer, what),
+    "stranger writes a Peer": ({ cluster, key, forMs }) => this.#others.write(this.#cluster(cluster), key, forMs),
+    "stranger takes a name": ({ cluster, node }) => this.#others.takeName(this.#cluster(cluster), node),
+    "Peer is edited": ({ cluster, peer, what }) => this.#others.edit(this.#cluster(cluster), peer, what),
     "tenant forges": (deed) =>
-      this.#withNode(deed, (cluster, node) => this.#forge(cluster, node, deed.what, deed.forMs)),
+      this.#withNode(deed, (cluster, node) => this.#others.forge(cluster, node, deed.what, deed.forMs)),
   };
 
   /** Ends what makes a mesh wanted; what is left of every story. */
@@ -299,110 +298,5 @@ export class Stage {
     if (hub.tryTo("GET", path).status !== 404) return this.#later(5_000, () => this.#makeAgain(state));
     state.exists = true;
     this.#putMesh(state);
-  }
-
-  #stranger(cluster: SimCluster, key: "own" | "ours", forMs: number): void {
-    this.#strangers += 1;
-    const [wanted] = this.#options.truth.wantedOn(cluster.name).keys();
-    const publicKey = key === "ours" && wanted !== undefined ? wanted : cluster.newKey();
-    const name = `stranger-${this.#strangers}`;
-    this.#peer(cluster, name, publicKey);
-    this.#later(forMs, () => void cluster.tryTo("DELETE", `${peersPath}/${name}`));
-  }
-
-  #peer(cluster: SimCluster, name: string, publicKey: string): void {
-    cluster.tryTo("POST", peersPath, {
-      apiVersion: "kilo.squat.ai/v1alpha1",
-      kind: "Peer",
-      metadata: { name },
-      spec: { publicKey, allowedIPs: [`172.31.0.${this.#strangers % 250}/32`] },
-    });
-  }
-
-  /** Just when a Peer of ours is about to go, somebody else makes one of that name. */
-  #takeName(target: SimCluster, index: number): void {
-    const { box, weatherOf, truth } = this.#options;
-    const peers = ownPeers(target);
-    const peer = peers[index % Math.max(1, peers.length)];
-    const want = peer === undefined ? undefined : truth.wantedOn(target.name).get(peer.key);
-    if (peer === undefined || want === undefined) return;
-    const weather = weatherOf(target.name);
-    weather.lagMs = Math.max(weather.lagMs, 3_000);
-    box.cluster(want.source).removeNode(want.node);
-    target.tryTo("DELETE", `${peersPath}/${peer.name}`);
-    this.#strangers += 1;
-    this.#peer(target, peer.name, target.newKey());
-    this.#later(4_000, () => {
-      weather.lagMs = 0;
-    });
-    this.#later(60_000, () => void target.tryTo("DELETE", `${peersPath}/${peer.name}`));
-  }
-
-  #edit(cluster: SimCluster, index: number, what: "widened" | "deleted" | "unlabelled"): void {
-    const peers = ownPeers(cluster);
-    const peer = peers[index % Math.max(1, peers.length)];
-    if (peer === undefined) return;
-    const path = `${peersPath}/${peer.name}`;
-    this.#options.onTampered(cluster.name, peer.name);
-    if (what === "deleted") cluster.tryTo("DELETE", path);
-    else if (what === "widened")
-      cluster.tryTo("PATCH", path, { spec: { allowedIPs: [...peer.allowedIps, "172.30.0.0/24"] } });
-    else {
-      cluster.tryTo("PATCH", path, { metadata: { labels: null } });
-      this.#later(60_000, () => void cluster.tryTo("DELETE", path));
-    }
-  }
-
-  /** A tenant says of its node what is not so, until the agent is back and says what is. */
-  #forge(cluster: SimCluster, node: SimNode, what: Forgery, forMs: number): void {
-    const { box, truth } = this.#options;
-    const victim = box.clusters.find((each) => each !== cluster) ?? box.hub;
-    const [other] = victim.nodes.values();
-    const liar = `${cluster.name}/${node.name}`;
-    if (what === "node") return this.#forgeNode(cluster, victim, other, forMs);
-    node.agent.stop("crash");
-    truth.liars.add(liar);
-    const lies = {
-      "wireguard-ip": { [`${prefix}wireguard-ip`]: `10.4.${victim.number}.1/24` },
-      key: { [`${prefix}key`]: other?.agent.publicKey() ?? "none" },
-      endpoint: { [`${prefix}force-endpoint`]: `10.${8 + victim.number}.1.1:51820` },
-      garbage: { [`${prefix}wireguard-ip`]: "not-an-address", [`${prefix}key`]: "x".repeat(300) },
-    }[what];
-    cluster.annotate(node.name, lies);
-    truth.refresh();
-    this.#later(forMs, () => {
-      truth.liars.delete(liar);
-      if (cluster.nodes.get(node.name) === node) {
-        cluster.annotate(node.name, { [`${prefix}force-endpoint`]: null });
-        node.agent.start();
-      }
-      truth.refresh();
-    });
-  }
-
-  #forgeNode(cluster: SimCluster, victim: SimCluster, other: SimNode | undefined, forMs: number): void {
-    const { truth } = this.#options;
-    const name = `${cluster.name}-forged`;
-    truth.liars.add(`${cluster.name}/${name}`);
-    const podCIDR = `10.${8 + victim.number}.77.0/24`;
-    cluster.tryTo("POST", "/api/v1/nodes", {
-      apiVersion: "v1",
-      kind: "Node",
-      metadata: {
-        name,
-        annotations: {
-          [`${prefix}key`]: other?.agent.publicKey() ?? cluster.newKey(),
-          [`${prefix}wireguard-ip`]: `10.4.${victim.number}.1/24`,
-          [`${prefix}granularity`]: "full",
-          [`${prefix}endpoint`]: "198.18.200.1:51820",
-          [`${prefix}last-seen`]: String(Math.floor(this.#options.clock.nowMs() / 1000)),
-        },
-      },
-      spec: { podCIDR, podCIDRs: [podCIDR] },
-    });
-    this.#later(forMs, () => {
-      cluster.tryTo("DELETE", `/api/v1/nodes/${name}`);
-      truth.refresh();
-    });
   }
 }

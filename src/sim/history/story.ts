@@ -22,6 +22,9 @@ export type StoryMesh = { readonly namespace: string; readonly name: string; rea
 /** What a tenant forges on a node of its own. */
 export type Forgery = "wireguard-ip" | "key" | "endpoint" | "garbage" | "node";
 
+/** What somebody does by hand to a Peer of ours. */
+export type Edit = "widened" | "deleted" | "unlabelled" | "damaged" | "copied";
+
 /** One thing that happens. Clusters, nodes and meshes are numbers; what is not there any more is passed over. */
 export type Deed =
   | { readonly do: "node joins"; readonly cluster: number }
@@ -72,7 +75,7 @@ export type Deed =
       readonly do: "Peer is edited";
       readonly cluster: number;
       readonly peer: number;
-      readonly what: "widened" | "deleted" | "unlabelled";
+      readonly what: Edit;
     }
   | {
       readonly do: "tenant forges";
@@ -201,7 +204,7 @@ function deed(chance: Chance, { nodes, meshes, operators }: Beginning): Deed {
       do: "Peer is edited",
       cluster,
       peer: chance.int(0, 5),
-      what: chance.pick(["widened", "deleted", "unlabelled"]),
+      what: chance.pick(["widened", "deleted", "unlabelled", "damaged", "copied"]),
     }),
     () => ({
       do: "tenant forges",

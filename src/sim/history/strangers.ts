@@ -1,0 +1,155 @@
+// What others do: people who write Peers of their own or edit ours, and tenants who lie about their nodes.
+
+import { fieldsOf } from "../../core/json.ts";
+import type { SimCluster, SimNode } from "../box/cluster.ts";
+import { ownPeers } from "./safety.ts";
+import type { StageOptions } from "./stage.ts";
+import type { Edit, Forgery } from "./story.ts";
+
+/** What strangers need of the stage. */
+export type StrangerOptions = Pick<StageOptions, "box" | "truth" | "clock" | "weatherOf" | "onTampered">;
+
+const peersPath = "/apis/kilo.squat.ai/v1alpha1/peers";
+const prefix = "kilo.squat.ai/";
+
+/** Everybody who is neither the administrator nor the operator. */
+export class Strangers {
+  readonly #options: StrangerOptions;
+  #strangers = 0;
+
+  constructor(options: StrangerOptions) {
+    this.#options = options;
+  }
+
+  #later(ms: number, run: () => void): void {
+    this.#options.clock.after(ms, run);
+  }
+
+  /** Somebody writes a Peer, with a key of their own or one that we want. */
+  write(cluster: SimCluster, key: "own" | "ours", forMs: number): void {
+    this.#strangers += 1;
+    const [wanted] = this.#options.truth.wantedOn(cluster.name).keys();
+    const publicKey = key === "ours" && wanted !== undefined ? wanted : cluster.newKey();
+    const name = `stranger-${this.#strangers}`;
+    this.#peer(cluster, name, publicKey);
+    this.#later(forMs, () => void cluster.tryTo("DELETE", `${peersPath}/${name}`));
+  }
+
+  #peer(cluster: SimCluster, name: string, publicKey: string): void {
+    cluster.tryTo("POST", peersPath, {
+      apiVersion: "kilo.squat.ai/v1alpha1",
+      kind: "Peer",
+      metadata: { name },
+      spec: { publicKey, allowedIPs: [`172.31.0.${this.#strangers % 250}/32`] },
+    });
+  }
+
+  /** Just when a Peer of ours is about to go, somebody else makes one of that name. */
+  takeName(target: SimCluster, index: number): void {
+    const { box, weatherOf, truth } = this.#options;
+    const peers = ownPeers(target);
+    const peer = peers[index % Math.max(1, peers.length)];
+    const want = peer === undefined ? undefined : truth.wantedOn(target.name).get(peer.key);
+    if (peer === undefined || want === undefined) return;
+    const weather = weatherOf(target.name);
+    weather.lagMs = Math.max(weather.lagMs, 3_000);
+    box.cluster(want.source).removeNode(want.node);
+    target.tryTo("DELETE", `${peersPath}/${peer.name}`);
+    this.#strangers += 1;
+    this.#peer(target, peer.name, target.newKey());
+    this.#later(4_000, () => {
+      weather.lagMs = 0;
+    });
+    this.#later(60_000, () => void target.tryTo("DELETE", `${peersPath}/${peer.name}`));
+  }
+
+  /** Somebody changes a Peer of ours. */
+  edit(cluster: SimCluster, index: number, what: Edit): void {
+    const peers = ownPeers(cluster);
+    const peer = peers[index % Math.max(1, peers.length)];
+    if (peer === undefined) return;
+    const path = `${peersPath}/${peer.name}`;
+    this.#options.onTampered(cluster.name, peer.name);
+    switch (what) {
+      case "deleted":
+        cluster.tryTo("DELETE", path);
+        return;
+      case "widened":
+        cluster.tryTo("PATCH", path, { spec: { allowedIPs: [...peer.allowedIps, "172.30.0.0/24"] } });
+        return;
+      case "damaged":
+        cluster.tryTo("PATCH", path, { metadata: { labels: { "causeway.dev/mesh-namespace": null } } });
+        return;
+      case "unlabelled":
+        cluster.tryTo("PATCH", path, { metadata: { labels: null } });
+        return this.#later(60_000, () => void cluster.tryTo("DELETE", path));
+      case "copied":
+        return this.#copy(cluster, path, `${peer.name}-copy`);
+    }
+  }
+
+  #copy(cluster: SimCluster, path: string, name: string): void {
+    const { body } = cluster.tryTo("GET", path);
+    const { spec, metadata } = fieldsOf(body);
+    this.#options.onTampered(cluster.name, name);
+    cluster.tryTo("POST", peersPath, {
+      apiVersion: "kilo.squat.ai/v1alpha1",
+      kind: "Peer",
+      metadata: { name, labels: fieldsOf(metadata)["labels"] },
+      spec,
+    });
+  }
+
+  /** A tenant says of its node what is not so, until the agent is back and says what is. */
+  forge(cluster: SimCluster, node: SimNode, what: Forgery, forMs: number): void {
+    const { box, truth } = this.#options;
+    const victim = box.clusters.find((each) => each !== cluster) ?? box.hub;
+    const [other] = victim.nodes.values();
+    const liar = `${cluster.name}/${node.name}`;
+    if (what === "node") return this.#forgeNode(cluster, victim, other, forMs);
+    node.agent.stop("crash");
+    truth.liars.add(liar);
+    const lies = {
+      "wireguard-ip": { [`${prefix}wireguard-ip`]: `10.4.${victim.number}.1/24` },
+      key: { [`${prefix}key`]: other?.agent.publicKey() ?? "none" },
+      endpoint: { [`${prefix}force-endpoint`]: `10.${8 + victim.number}.1.1:51820` },
+      garbage: { [`${prefix}wireguard-ip`]: "not-an-address", [`${prefix}key`]: "x".repeat(300) },
+    }[what];
+    cluster.annotate(node.name, lies);
+    truth.refresh();
+    this.#later(forMs, () => {
+      truth.liars.delete(liar);
+      if (cluster.nodes.get(node.name) === node) {
+        cluster.annotate(node.name, { [`${prefix}force-endpoint`]: null });
+        node.agent.start();
+      }
+      truth.refresh();
+    });
+  }
+
+  #forgeNode(cluster: SimCluster, victim: SimCluster, other: SimNode | undefined, forMs: number): void {
+    const { truth } = this.#options;
+    const name = `${cluster.name}-forged`;
+    truth.liars.add(`${cluster.name}/${name}`);
+    const podCIDR = `10.${8 + victim.number}.77.0/24`;
+    cluster.tryTo("POST", "/api/v1/nodes", {
+      apiVersion: "v1",
+      kind: "Node",
+      metadata: {
+        name,
+        annotations: {
+          [`${prefix}key`]: other?.agent.publicKey() ?? cluster.newKey(),
+          [`${prefix}wireguard-ip`]: `10.4.${victim.number}.1/24`,
+          [`${prefix}granularity`]: "full",
+          [`${prefix}endpoint`]: "198.18.200.1:51820",
+          [`${prefix}last-seen`]: String(Math.floor(this.#options.clock.nowMs() / 1000)),
+        },
+      },
+      spec: { podCIDR, podCIDRs: [podCIDR] },
+    });
+    this.#later(forMs, () => {
+      cluster.tryTo("DELETE", `/api/v1/nodes/${name}`);
+      truth.refresh();
+    });
+  }
+}

@@ -1,0 +1,76 @@
+// Stories that broke a rule once. `npm run sim` found each of them, cut it down, and here it stays.
+
+import { expect, test } from "vitest";
+import { playStory } from "../../src/sim/history/history.ts";
+import type { Beginning, Step, StoryMesh } from "../../src/sim/history/story.ts";
+
+const mesh = (members: readonly number[], more: Partial<StoryMesh> = {}): StoryMesh => ({
+  namespace: "kilo-system",
+  name: "m",
+  members,
+  ...more,
+});
+
+async function play(beginning: Partial<Beginning> & Pick<Beginning, "nodes" | "meshes">, steps: readonly Step[]) {
+  const rest = { operators: 1, heartbeats: false, services: false } as const;
+  const { violation } = await playStory({ seed: "found", beginning: { ...rest, ...beginning }, steps });
+  return violation;
+}
+
+test("S2: a Peer that waits for an address keeps its own, and nobody is given that", async () => {
+  const beginning = { nodes: [2, 1, 2], meshes: [mesh([0, 1, 2]), mesh([0, 1, 2], { name: "other" })], services: true };
+  const violation = await play(beginning, [
+    { atMs: 60_172, do: "node joins", cluster: 0 },
+    { atMs: 238_024, do: "stranger takes a name", cluster: 1, node: 0 },
+  ]);
+  expect(violation).toBeUndefined();
+});
+
+test("L3: a cluster that is still reached through a second access is not written to when the first is given up", async () => {
+  const beginning = { nodes: [1, 2, 1], meshes: [mesh([0, 1, 2]), mesh([0, 2], { namespace: "tenants" })] };
+  const violation = await play(beginning, [{ atMs: 9_844, do: "cluster is left for good", cluster: 2 }]);
+  expect(violation).toBeUndefined();
+});
+
+test("L1: a clock that is set back does not prolong a grace period", async () => {
+  const violation = await play({ nodes: [1, 1, 1], meshes: [mesh([0, 1, 2])] }, [
+    { atMs: 29_539, do: "node leaves", cluster: 1, node: 0 },
+    { atMs: 214_242, do: "clock jumps", operator: 0, ms: -3_600_000 },
+  ]);
+  expect(violation).toBeUndefined();
+});
+
+test("L3: by a clock that is an hour ahead, check-ins are no news", async () => {
+  const violation = await play({ nodes: [1, 1], meshes: [mesh([0, 1])], heartbeats: true }, [
+    { atMs: 20_000, do: "clock jumps", operator: 0, ms: 3_600_000 },
+  ]);
+  expect(violation).toBeUndefined();
+});
+
+test("S9: every mesh that counts on a Peer says so when a stranger's keeps it away", async () => {
+  const meshes = [mesh([0, 1]), mesh([0, 1], { name: "other" })];
+  const violation = await play({ nodes: [1, 2], meshes }, [
+    { atMs: 15_284, do: "Peer is edited", cluster: 0, peer: 4, what: "unlabelled" },
+    { atMs: 22_438, do: "agent restarts", cluster: 0, node: 0, forMs: 4_307 },
+  ]);
+  expect(violation).toBeUndefined();
+});
+
+test("S5: a mesh that is deleted takes no Peer away that another one counts on and cannot ask for", async () => {
+  const meshes = [mesh([0, 1, 2]), mesh([0, 1, 2], { name: "other" })];
+  const violation = await play({ nodes: [1, 2, 1], meshes }, [
+    { atMs: 12_600, do: "Secret is deleted", cluster: 1, forMs: 34_000 },
+    { atMs: 34_400, do: "token expires", cluster: 1, forMs: 92_000 },
+    { atMs: 85_400, do: "mesh is deleted", mesh: 0, forMs: 147_000 },
+  ]);
+  expect(violation).toBeUndefined();
+});
+
+test("S5: nor does a mesh that a cluster leaves, while a pair of the other one is refused", async () => {
+  const meshes = [mesh([0, 1, 2]), mesh([0, 2], { name: "other" })];
+  const violation = await play({ nodes: [2, 2, 1], meshes }, [
+    { atMs: 67_000, do: "tenant forges", cluster: 2, node: 0, what: "wireguard-ip", forMs: 33_578 },
+    { atMs: 77_900, do: "member leaves", mesh: 0, cluster: 2, forMs: 8_209 },
+  ]);
+  expect(violation).toBeUndefined();
+});
