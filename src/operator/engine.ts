@@ -54,7 +54,7 @@ const reportPrefix = "report/";
  * the credit makes the next change wait, so that a lone one never does.
  */
 const gatherFactor = 5;
-const gather = { minMs: 20, maxMs: 250, creditMs: 500 };
+const gather = { minMs: 20, maxMs: 2_000, creditMs: 500 };
 /** Our own writes are seen at once; a look at the whole can wait for the others of the same pass. */
 const ownDelayMs = 300;
 /** Grace periods end, agents fall silent: time passes without any event. */

@@ -59,6 +59,9 @@ export async function serveSim(servers: readonly SimServer[], options: SimServeO
 
 type Found = { readonly server: SimServer; readonly path: string };
 
+/** Longer than any client of ours keeps a connection it does not use: ending one as it is used again loses a request. */
+const keepAliveMs = 120_000;
+
 async function listen(
   find: (path: string) => Found | undefined,
   { certPem, keyPem }: SimServeOptions,
@@ -66,6 +69,7 @@ async function listen(
 ): Promise<{ readonly port: number; readonly close: () => Promise<void> }> {
   const sockets = new Set<Socket>();
   const server = createServer({ cert: certPem, key: keyPem }, (request, response) => respond(find, request, response));
+  server.keepAliveTimeout = keepAliveMs;
   server.on("connection", (socket: Socket) => {
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));

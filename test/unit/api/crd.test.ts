@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Ajv } from "ajv";
@@ -159,6 +159,7 @@ describe("crds/", () => {
       `crds/${file} differs from the schemas in src/api: run \`npm run crds\` and commit it`,
       "crds/old.yaml is made from no schema: delete it",
     ]);
+    rmSync(folder, { recursive: true });
   });
 });
 
