@@ -101,6 +101,7 @@ export class DemoFleet {
       await this.#serve(cluster);
       for (let made = 0; made < this.#options.nodes; made += 1) this.addNode(cluster);
     }
+    this.box.putSecrets(this.box.clusters, demoMesh.namespace);
     this.box.putMesh(this.box.clusters, demoMesh);
     const isLarge = peersOf(this.#options.clusters, this.#options.nodes) > largePeers;
     const flags = { ...defaultOperatorFlags, ...(isLarge ? largeFlags : {}) };

@@ -134,11 +134,15 @@ export class Box {
     };
   }
 
+  /** Creates a namespace and the Secrets in it that a mesh of some clusters refers to. */
+  putSecrets(members: readonly SimCluster[], namespace = meshNamespace): void {
+    this.ensureNamespace(namespace);
+    for (const member of members) if (member !== this.hub) this.putSecret(member, namespace);
+  }
+
   /** Creates the mesh of some clusters, or changes it to be that. */
   putMesh(members: readonly SimCluster[], options: MeshOptions): void {
     const { namespace = meshNamespace, name } = options;
-    this.ensureNamespace(namespace);
-    for (const member of members) if (member !== this.hub) this.putSecret(member, namespace);
     const mesh = this.mesh(members, options);
     const { status } = this.hub.tryTo("GET", `${meshesPath(namespace)}/${name}`);
     if (status === 404) this.hub.ask("POST", meshesPath(namespace), mesh);

@@ -52,7 +52,10 @@ export class Stage {
       suspended: false,
       exists: true,
     }));
-    for (const state of this.#meshes) this.#putMesh(state);
+    for (const state of this.#meshes) {
+      options.box.putSecrets(options.box.clusters, state.mesh.namespace);
+      this.#putMesh(state);
+    }
   }
 
   /** Does one thing. */
