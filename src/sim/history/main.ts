@@ -21,9 +21,10 @@ type Options = {
 
 const program = new Command("npm run sim --")
   .description(
-    "Plays histories: the operator of production on simulated clusters, under a clock of its own, while a story drawn\n" +
+    "Plays histories: the operator of production on simulated clusters, under a clock of its own, while a story drawn " +
       "from a seed takes nodes, networks, credentials and the operator itself away. docs/simulation.md has the rules.",
   )
+  .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
   .option("--histories <n>", "how many, of consecutive seeds", positive, 100)
   .option("--seed <s>", "the first seed", natural, 1)
   .option("--jobs <n>", "threads", positive, availableParallelism())
