@@ -38,8 +38,15 @@ export type CustomResourceDefinition = {
   };
 };
 
-/** The CRD of ClusterMesh. Peer has none here: it is Kilo's. */
+let made: CustomResourceDefinition | undefined;
+
+/** The CRD of ClusterMesh, made once. Peer has none here: it is Kilo's. */
 export function clusterMeshCrd(): CustomResourceDefinition {
+  made ??= newDefinition();
+  return made;
+}
+
+function newDefinition(): CustomResourceDefinition {
   return {
     apiVersion: "apiextensions.k8s.io/v1",
     kind: "CustomResourceDefinition",
