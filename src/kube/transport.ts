@@ -17,7 +17,7 @@ export type Transport = {
 };
 
 /** As many requests run at once; more wait, their deadlines running. */
-const connections = 8;
+const connectionsMax = 8;
 
 const timeouts = { headersTimeout: 0, bodyTimeout: 0 };
 
@@ -25,21 +25,17 @@ const timeouts = { headersTimeout: 0, bodyTimeout: 0 };
 export function transport(access: ClusterAccess, clock: Clock): Transport {
   const { origin, pathname } = new URL(access.server);
   const prefix = pathname.replace(/\/+$/, "");
-  const connect = connector(access);
-  const pool = new Pool(origin, {
-    ...timeouts,
-    connect,
-    connections,
-    pipelining: 1,
-    allowH2: false, // measured on Node.js 20: a quarter of the throughput
-    keepAliveTimeout: 60_000,
-  });
+  // A certificate that cannot be read is refused here and now; the roots of the system are loaded when they are needed.
+  const hasOwnTls = access.caPem !== undefined || access.clientCertificate !== undefined;
+  let made = hasOwnTls ? connections(access, origin) : undefined;
 
   async function send(request: HttpRequest): Promise<Awaited<ReturnType<Send>>> {
     const exchange = new Exchange(request, clock);
     const { method, headers, body = null } = request;
     // undici gives up the connection after a DELETE with a body unless it is told not to.
     const options = { method, headers, body, path: `${prefix}${request.path}`, reset: false };
+    made ??= connections(access, origin);
+    const { pool, connect } = made;
     if (request.onChunk === undefined) {
       pool.dispatch(options, exchange);
       return exchange.answer;
@@ -53,7 +49,21 @@ export function transport(access: ClusterAccess, clock: Clock): Transport {
     }
   }
 
-  return { send, close: () => pool.destroy() };
+  return { send, close: async () => made?.pool.destroy() };
+}
+
+/** The pool, and what it and the watches connect with. */
+function connections(access: ClusterAccess, origin: string): { pool: Pool; connect: buildConnector.connector } {
+  const connect = connector(access);
+  const pool = new Pool(origin, {
+    ...timeouts,
+    connect,
+    connections: connectionsMax,
+    pipelining: 1,
+    allowH2: false, // measured on Node.js 20: a quarter of the throughput
+    keepAliveTimeout: 60_000,
+  });
+  return { pool, connect };
 }
 
 /** One for all connections of a cluster, so that keys are parsed once and TLS sessions are taken up again. */
