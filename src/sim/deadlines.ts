@@ -10,6 +10,9 @@ export function deadlines(clock: Pick<Clock, "after" | "monotonicMs">): Intercep
     new Promise((resolve, reject) => new Attempt(clock, request, { resolve, reject }).run(next));
 }
 
+/** Why a request ends that nobody waits for any more. */
+export const givenUp = new DOMException("given up", "AbortError");
+
 type Settle = { readonly resolve: (answer: HttpAnswer) => void; readonly reject: (reason: unknown) => void };
 
 class Attempt {
@@ -53,6 +56,7 @@ class Attempt {
 
   readonly #aborted = (): void => {
     this.#end(() => this.#settle.reject(this.#request.signal.reason));
+    this.#inner.abort(givenUp);
   };
 
   #watch(idleMs: number, waitMs: number): void {
@@ -66,6 +70,7 @@ class Attempt {
   #give(ms: number, what: string): void {
     const failure = { kind: "unreachable", detail: `${what} ${Math.round(ms / 100) / 10} s` } as const;
     this.#end(() => this.#settle.resolve({ kind: "lost", failure, repeat: "never" }));
+    this.#inner.abort(givenUp);
   }
 
   #end(settle: () => void): void {
@@ -74,6 +79,5 @@ class Attempt {
     this.#callOff();
     this.#request.signal.removeEventListener("abort", this.#aborted);
     settle();
-    this.#inner.abort(new DOMException("given up", "AbortError"));
   }
 }

@@ -4,6 +4,7 @@
 import type { HttpAnswer, HttpLoss, HttpRequest, Interceptor, Send } from "../../kube/interceptor.ts";
 import type { Clock } from "../../kube/runtime.ts";
 import type { Chance } from "../chance.ts";
+import { givenUp } from "../deadlines.ts";
 
 /** How requests can fail: before the server has done anything, after it has done everything, or by its own answer. */
 export type RequestFault = "before" | "after" | "conflict" | "busy" | "broken";
@@ -99,7 +100,7 @@ export class Weather {
         this.#waiting.delete(line.flush);
         request.signal.removeEventListener("abort", stop);
         run();
-        inner.abort(new DOMException("given up", "AbortError"));
+        inner.abort(givenUp);
       };
       const snap = (): void => settle(() => resolve(cut));
       const stop = (): void => settle(() => reject(request.signal.reason));
