@@ -18,6 +18,23 @@ export function canonicalText(value: unknown, depth = 0): string {
   return `{${entries.map(([key, field]) => `${JSON.stringify(key)}:${canonicalText(field, depth + 1)}`).join(",")}}`;
 }
 
+/** Whether two values are the same, whatever the order of their keys; at once where they are one. */
+export function sameJson(a: unknown, b: unknown, depth = 0): boolean {
+  if (a === b) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) {
+    return canonicalText(a, depth) === canonicalText(b, depth);
+  }
+  if (depth === depthMax) return true;
+  if (Array.isArray(a) || Array.isArray(b)) {
+    if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
+    return a.every((element, index) => sameJson(element, b[index], depth + 1));
+  }
+  const [left, right] = [fieldsOf(a), fieldsOf(b)];
+  const keys = Object.keys(left);
+  if (keys.length !== Object.keys(right).length) return false;
+  return keys.every((key) => Object.hasOwn(right, key) && sameJson(left[key], right[key], depth + 1));
+}
+
 /** A value as text, if it is text with something in it. */
 export const textOf = (value: unknown): string | undefined =>
   typeof value === "string" && value !== "" ? value : undefined;

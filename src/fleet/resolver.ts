@@ -73,11 +73,12 @@ export function startResolver(lookup: Lookup, runtime: Runtime, onChange: () => 
   return {
     want: (names) => {
       const wanted = new Set(names.slice(0, namesMax));
-      for (const name of entries.keys()) if (!wanted.has(name)) entries.delete(name);
+      let hasFewer = false;
+      for (const name of entries.keys()) if (!wanted.has(name)) hasFewer = entries.delete(name);
       for (const name of wanted) {
         if (!entries.has(name)) entries.set(name, { answeredMs: 0, askedMs: undefined, asking: false });
       }
-      known = collect(entries);
+      if (hasFewer) known = collect(entries);
       tick();
     },
     answers: () => known,

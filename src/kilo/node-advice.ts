@@ -61,7 +61,7 @@ function mtuAdvice({ node, chain }: Candidate, place: Place): Diagnostic[] {
 }
 
 /** Longer than a node may be silent while a DaemonSet rolls out. */
-const silentSeconds = 300;
+export const silentSeconds = 300;
 
 function agentAdvice({ node }: Candidate, nowSeconds: number, place: Place): Diagnostic[] {
   const advice: Diagnostic[] = [];

@@ -18,8 +18,9 @@ import {
   type Unreadable,
 } from "./facts.ts";
 import { type MeshIntent, readMesh } from "./intent.ts";
+import { planInTurn } from "./last-plan.ts";
 import { peerManifest } from "./peer.ts";
-import { type KiloOptions, type KiloPlan, planKilo } from "./plan.ts";
+import type { KiloOptions, KiloPlan } from "./plan.ts";
 import { meshReport } from "./report.ts";
 
 const core = { group: "", version: "v1" };
@@ -57,6 +58,7 @@ export type KiloFact =
 
 /** The Kilo provider. */
 export function kiloProvider(options: KiloOptions): Provider<MeshIntent, KiloFact, KiloFacts, KiloPlan> {
+  const plan = planInTurn(options);
   return {
     name: "kilo",
     intents: {
@@ -77,7 +79,7 @@ export function kiloProvider(options: KiloOptions): Provider<MeshIntent, KiloFac
     facts: assemble,
     uidOf: (facts) => facts.uid,
     dnsNames: (facts) => endpointNames(facts.nodes),
-    plan: (world) => planKilo({ ...world, unreadableMeshes: world.unreadableIntents }, options),
+    plan: (world) => plan({ ...world, unreadableMeshes: world.unreadableIntents }),
     kinds: { Peer: { resource: peers, manifest: (name, { labels, fields }) => peerManifest(name, labels, fields) } },
     report: meshReport,
   };

@@ -1,6 +1,6 @@
 // What is written back to an intent: its finalizer, its status when it changed, and an event for what is new in it.
 
-import { canonicalText, fieldsOf, listOf, textOf } from "../core/json.ts";
+import { fieldsOf, listOf, sameJson, textOf } from "../core/json.ts";
 import type { Remainder, Report } from "../core/provider.ts";
 import type { Resource } from "../core/resource.ts";
 import { findingLimits, settleConditions, type StoredCondition } from "../core/status.ts";
@@ -112,9 +112,7 @@ function statusPatch<Intent>({
   const now = `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
   const conditions = settleConditions(storedConditions(record.status), report.conditions, record.generation, now);
   const wanted: Readonly<Record<string, unknown>> = { ...report.status, conditions };
-  const differs = Object.entries(wanted).some(
-    ([key, value]) => canonicalText(value) !== canonicalText(record.status[key]),
-  );
+  const differs = Object.entries(wanted).some(([key, value]) => !sameJson(value, record.status[key]));
   return differs ? wanted : undefined;
 }
 
