@@ -458,5 +458,5 @@ export const diagnose = explainer(kiloCatalogue);
 /** A place in a mesh: the mesh, the cluster and the object there. */
 export const at = (mesh: string | undefined, cluster: string | undefined, kind: string, name: string): Where => ({
   mesh,
-  subject: { ...(cluster === undefined ? {} : { cluster }), kind, name },
+  subject: cluster === undefined ? { kind, name } : { cluster, kind, name },
 });

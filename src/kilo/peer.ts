@@ -73,8 +73,18 @@ export function peerIdentity(
   };
 }
 
+const hashes = new Map<ClusterId, string>();
+const hashesMax = 10_000;
+
 /** A cluster's identity as a label value: accesses are longer than labels may be. */
-export const sourceHash = (source: ClusterId): string => shortHash(source);
+export function sourceHash(source: ClusterId): string {
+  const known = hashes.get(source);
+  if (known !== undefined) return known;
+  const made = shortHash(source);
+  if (hashes.size >= hashesMax) hashes.clear();
+  hashes.set(source, made);
+  return made;
+}
 
 /** What a Peer was made from, as its labels tell it. */
 export const originOf = (namespace: string, mesh: string, source: string, node: string): string =>

@@ -3,7 +3,7 @@
 import type { Diagnostic } from "../core/diagnostic.ts";
 import { diff, type TargetDiff } from "../core/diff.ts";
 import { appendTo } from "../core/list.ts";
-import type { Item, Operation, Plan } from "../core/plan.ts";
+import type { Item, Operation, Plan, TargetPlan } from "../core/plan.ts";
 import type { ProviderWorld } from "../core/provider.ts";
 import { type ClusterId, type ClusterView, graceKey } from "../core/world.ts";
 import type { Runtime } from "../kube/runtime.ts";
@@ -36,7 +36,7 @@ export function stateOf<Intent, Facts, P extends Plan>(
   const kept = new Map<string, Item[]>();
   const holdings = new Map<ClusterId, Map<string, number>>();
   for (const target of plan.targets) {
-    const found = diff(target);
+    const found = diffOf(target);
     diffs.set(target.target, found);
     for (const operation of found.operations) {
       for (const intent of operation.intents) appendTo(pending, intent, operation);
@@ -52,6 +52,15 @@ export function stateOf<Intent, Facts, P extends Plan>(
   for (const diagnostic of plan.diagnostics) appendTo(findings, diagnostic.mesh ?? "", diagnostic);
   const viewOf = new Map(world.clusters.flatMap((view) => view.accesses.map((access) => [access, view] as const)));
   return { ...made, world, plan, viewOf, diffs, pending, kept, findings, holdings };
+}
+
+const known = new WeakMap<TargetPlan, TargetDiff>();
+
+/** The difference of a target, taken once for a plan that is made again and again. */
+function diffOf(target: TargetPlan): TargetDiff {
+  const found = known.get(target) ?? diff(target);
+  known.set(target, found);
+  return found;
 }
 
 /** How long every running grace period had lasted at a moment of the clock that never jumps. */
