@@ -17,10 +17,15 @@ export function rateLimit({ qps, burst }: Rate, clock: Clock): RateLimit {
   let waking = false;
   const waiting = new Set<() => void>(); // in order of arrival; leaving early costs nothing
 
-  function admit(): void {
+  function refilled(): number {
     const nowMs = clock.monotonicMs();
     tokens = Math.min(burst, tokens + ((nowMs - refilledMs) * qps) / 1000);
     refilledMs = nowMs;
+    return tokens;
+  }
+
+  function admit(): void {
+    refilled();
     for (const go of waiting) {
       if (tokens < 1) break;
       tokens -= 1;
@@ -38,6 +43,11 @@ export function rateLimit({ qps, burst }: Rate, clock: Clock): RateLimit {
   function turn(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       signal.throwIfAborted();
+      if (waiting.size === 0 && refilled() >= 1) {
+        tokens -= 1;
+        resolve();
+        return;
+      }
       const leave = (): void => {
         waiting.delete(go);
         reject(signal.reason);
