@@ -40,35 +40,35 @@ export class FieldGatherer {
 
 type Branch = { member: boolean; readonly below: Map<string, Branch> };
 
-/** What is in either. */
+/** What is in either; the first itself, if the second adds nothing. */
 export function union(a: FieldSet, b: FieldSet): FieldSet {
   if (a.size === 0) return b;
   if (b.size === 0) return a;
-  const out = new Map(a);
+  let out: Map<string, FieldNode> | undefined;
   for (const [element, node] of b) {
     const other = a.get(element);
-    out.set(
-      element,
-      other === undefined ? node : { member: node.member || other.member, below: union(other.below, node.below) },
-    );
+    const below = other === undefined ? node.below : union(other.below, node.below);
+    if (other !== undefined && below === other.below && (other.member || !node.member)) continue;
+    out ??= new Map(a);
+    out.set(element, other === undefined ? node : { member: node.member || other.member, below });
   }
-  return out;
+  return out ?? a;
 }
 
-/** What is in the first and not in the second; what lies below a field of the second stays. */
+/** What is in the first and not in the second; what lies below a field of the second stays. The first itself, if nothing goes. */
 export function difference(a: FieldSet, b: FieldSet): FieldSet {
   if (a.size === 0 || b.size === 0) return a;
-  const out = new Map<string, FieldNode>();
-  for (const [element, node] of a) {
-    const other = b.get(element);
-    if (other === undefined) {
-      out.set(element, node);
-      continue;
-    }
+  let out: Map<string, FieldNode> | undefined;
+  for (const [element, other] of b) {
+    const node = a.get(element);
+    if (node === undefined) continue;
     const left = { member: node.member && !other.member, below: difference(node.below, other.below) };
+    if (left.member === node.member && left.below === node.below) continue;
+    out ??= new Map(a);
     if (left.member || left.below.size > 0) out.set(element, left);
+    else out.delete(element);
   }
-  return out;
+  return out ?? a;
 }
 
 /** What is in both. */

@@ -100,10 +100,12 @@ export function managersAfterUpdate(
   const taken = difference(changed, unowned);
   if (taken.size === 0) return left;
   const own = left.find((each) => isSame(each, writer, "Update"));
-  const mine: Manager = {
-    ...asManager(writer, "Update"),
-    fields: own === undefined ? taken : union(own.fields, taken),
-  };
+  const last = managers.find((each) => isSame(each, writer, "Update"));
+  const fields = own === undefined ? taken : union(own.fields, taken);
+  // Whoever writes the same fields again owns the same set, which has been written down already.
+  const isAsBefore =
+    last !== undefined && difference(last.fields, fields).size === 0 && union(last.fields, fields) === last.fields;
+  const mine: Manager = { ...asManager(writer, "Update"), fields: isAsBefore ? last.fields : fields };
   return capped([...left.filter((each) => each !== own), mine]);
 }
 

@@ -46,8 +46,19 @@ export const pathName: NameCheck = (name) => {
 
 const nameRule = `alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '${qualifiedPattern}')`;
 
+const soundKeys = new Set<string>();
+const soundKeysMax = 1_000;
+
 /** What is wrong with the key of a label, an annotation or a finalizer. */
 export function qualifiedNameFaults(key: string): readonly string[] {
+  if (soundKeys.has(key)) return [];
+  const faults = keyFaults(key);
+  if (soundKeys.size >= soundKeysMax) soundKeys.clear();
+  if (faults.length === 0) soundKeys.add(key);
+  return faults;
+}
+
+function keyFaults(key: string): readonly string[] {
   const parts = key.split("/");
   const [first = "", second] = parts;
   const faults: string[] = [];

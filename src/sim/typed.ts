@@ -63,8 +63,10 @@ type Both = {
 };
 
 function compareField(before: unknown, after: unknown, key: string, both: Both): void {
+  const [old, now] = [fieldsOf(before)[key], fieldsOf(after)[key]];
+  if (old === now && old !== undefined) return;
   const schema = fieldSchema(both.schema, key) ?? anything;
-  compareAt(fieldsOf(before)[key], fieldsOf(after)[key], { ...both, schema, path: [...both.path, `f:${key}`] });
+  compareAt(old, now, { schema, path: [...both.path, `f:${key}`], sets: both.sets });
 }
 
 function compareAt(before: unknown, after: unknown, both: Both): void {
