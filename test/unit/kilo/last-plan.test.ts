@@ -1,0 +1,93 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseAllDocuments } from "yaml";
+import { describe, expect, test } from "vitest";
+import { worldSchema } from "../../../src/api/world.ts";
+import { graceKey } from "../../../src/core/world.ts";
+import type { NodeFacts } from "../../../src/kilo/facts.ts";
+import { planInTurn } from "../../../src/kilo/last-plan.ts";
+import { defaultOptions, type KiloWorld, planKilo } from "../../../src/kilo/plan.ts";
+import { readWorld } from "../../../src/kilo/world.ts";
+
+const nowMs = 1_800_000_000_000;
+
+function worldAt(lastSeen: number | undefined): KiloWorld {
+  const text = readFileSync(join(import.meta.dirname, "../../scenarios/two-clusters.yaml"), "utf8");
+  const world = readWorld(worldSchema.parse(parseAllDocuments(text)[0]?.toJS()));
+  const clusters = world.clusters.map((view) => {
+    if (view.observed.state !== "synced") return view;
+    const nodes = view.observed.value.nodes.map((node): NodeFacts => ({ ...node, lastSeen }));
+    return { ...view, observed: { ...view.observed, value: { ...view.observed.value, nodes } } };
+  });
+  return { ...world, clusters, nowMs };
+}
+
+const later = (world: KiloWorld, ms: number): KiloWorld => ({ ...world, nowMs: world.nowMs + ms });
+
+describe("planInTurn", () => {
+  test("an unchanged world is answered with the last plan, however late", () => {
+    const plan = planInTurn(defaultOptions);
+    const world = worldAt(undefined);
+    const first = plan(later(world, 86_400_000));
+    expect(JSON.stringify(first)).toBe(JSON.stringify(planKilo(later(world, 86_400_000))));
+    expect(plan({ ...later(world, 99_000_000), clusters: world.clusters.map((view) => ({ ...view })) })).toBe(first);
+  });
+
+  test("other facts, intents, answers, names or an earlier time make a new plan", () => {
+    const world = worldAt(undefined);
+    const [first] = world.clusters;
+    if (first === undefined || first.observed.state !== "synced") throw new Error("no cluster");
+    const observed = { ...first.observed, value: { ...first.observed.value } };
+    const because = { kind: "unreachable", detail: "away" } as const;
+    const rest = world.clusters.slice(1);
+    const others: readonly KiloWorld[] = [
+      { ...world, clusters: [{ ...first, observed }, ...rest] },
+      { ...world, clusters: [{ ...first, observed: { ...first.observed, state: "stale", because } }, ...rest] },
+      { ...world, clusters: [{ ...first, name: "other" }, ...rest] },
+      { ...world, clusters: [{ ...first, unused: because }, ...rest] },
+      { ...world, clusters: rest },
+      { ...world, intents: { state: "synced", value: [] } },
+      { ...world, instance: "other" },
+      { ...world, dns: new Map([["name", "192.0.2.1"]]) },
+      { ...world, unreadableMeshes: [{ detail: "broken" }] },
+      { ...world, heldSinceMs: new Map([["a|b", nowMs]]) },
+      later(world, -1),
+    ];
+    for (const other of others) {
+      const plan = planInTurn(defaultOptions);
+      const before = plan(world);
+      const after = plan(other);
+      expect(after).not.toBe(before);
+      expect(JSON.stringify(after)).toBe(JSON.stringify(planKilo(other)));
+    }
+  });
+
+  test("an agent that falls silent makes a new plan, and says so", () => {
+    const plan = planInTurn(defaultOptions);
+    const world = worldAt(nowMs / 1000);
+    const first = plan(world);
+    expect(plan(later(world, 300_999))).toBe(first);
+    const silent = plan(later(world, 301_000));
+    expect(silent.diagnostics.map(({ code }) => code)).toContain("AgentSilent");
+    expect(plan(later(world, 900_000))).toBe(silent);
+  });
+
+  test("a check-in from the future counts as now until it is the past", () => {
+    const plan = planInTurn(defaultOptions);
+    const world = worldAt(nowMs / 1000 + 60);
+    const first = plan(world);
+    expect(plan(later(world, 60_999))).toBe(first);
+    expect(plan(later(world, 61_000))).not.toBe(first);
+  });
+
+  test("a running grace period keeps the plan until it ends", () => {
+    const plan = planInTurn(defaultOptions);
+    const world = worldAt(undefined);
+    const [cluster] = world.clusters;
+    if (cluster === undefined) throw new Error("no cluster");
+    const held = { ...world, heldSinceMs: new Map([[graceKey(cluster.id, "some-peer"), nowMs]]) };
+    const first = plan(held);
+    expect(plan(later(held, defaultOptions.graceMs - 1))).toBe(first);
+    expect(plan(later(held, defaultOptions.graceMs))).not.toBe(first);
+  });
+});
