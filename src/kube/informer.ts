@@ -52,6 +52,8 @@ export type InformerView<F> =
       readonly unkeyed: number;
     };
 
+type Known<F> = Exclude<InformerView<F>, { readonly state: "syncing" }>;
+
 /** One kind on one server, kept up to date. Keys are `namespace/name`, or `name` where there are no namespaces. */
 export type Informer<F> = {
   /** What is known now; once a list has been complete, never `syncing` again. */
@@ -95,6 +97,8 @@ class Driver<F> {
   #doubts = 0;
   #announced: InformerView<F>["state"] = "syncing";
   #isFailureSaid = false;
+  /** What was handed out last, and stays true as long as nothing changes. */
+  #view: { readonly sureness: Freshness["sureness"]; readonly view: Known<F> } | undefined;
 
   constructor(options: InformerOptions<F>) {
     const { api, resource, scope, runtime, read, same } = options;
@@ -115,7 +119,12 @@ class Driver<F> {
     if (this.#options.signal.aborted) this.#freshness.stop();
     const { sureness } = this.#freshness;
     if (sureness.state === "syncing") return sureness;
-    return { ...sureness, objects: this.#store.snapshot(), unkeyed: this.#store.unkeyed };
+    const objects = this.#store.snapshot();
+    const { unkeyed } = this.#store;
+    const last = this.#view;
+    if (last?.sureness === sureness && last.view.objects === objects && last.view.unkeyed === unkeyed) return last.view;
+    this.#view = { sureness, view: { ...sureness, objects, unkeyed } };
+    return this.#view.view;
   }
 
   absorb(raw: unknown): void {
