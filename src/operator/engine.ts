@@ -18,6 +18,7 @@ import { applyOperations, type FailedOperation } from "./apply.ts";
 import { measureState } from "./measure-state.ts";
 import type { Metrics } from "./metrics.ts";
 import { Patience } from "./patience.ts";
+import { OwedTouches } from "./owed-touches.ts";
 import { graceBegins, type Graces, type PlanState, runningGraces, stateOf } from "./plan-state.ts";
 import { forceAnnotation } from "./finalizer.ts";
 import { needsWriting, type ReportInput, stepFor, writeReport } from "./report.ts";
@@ -87,6 +88,7 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
   readonly #options: EngineOptions<Intent, Fact, Facts, P>;
   #term: AbortSignal | undefined;
   #state: PlanState<Intent, Facts, P> | undefined;
+  readonly #owed = new OwedTouches();
   #graces: Graces = { atMs: 0, lastedMs: new Map() };
   readonly #failures = new Map<ClusterId, FailedPass>();
   /** What was written last, so that a field the API server drops is not written again and again. */
@@ -160,7 +162,7 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     const revision = fleet.revision();
     const world = fleet.world(graceBegins(this.#graces, runtime));
     const plan = provider.plan(world);
-    this.#state = stateOf(world, plan, { revision, writes: this.#writes, changedMs: this.#changedMs });
+    this.#state = stateOf(world, plan, { revision, writes: this.#writes, changedMs: this.#changedMs }, this.#owed);
     this.#changedMs = undefined;
     this.#graces = runningGraces(plan, runtime);
     const ms = runtime.clock.monotonicMs() - startedMs;
@@ -286,6 +288,7 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
       this.#queuePlan(0);
       return notYet;
     }
+    const done = new Set<Operation>();
     const outcome = await applyOperations({
       operations: todo.operations,
       session,
@@ -295,12 +298,14 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
       onOperation: (operation, failure, ms) => {
         this.#writes += 1;
         this.#writtenTo.set(found, this.#writes);
+        if (failure === undefined) done.add(operation);
         this.#told(operation, failure, ms, state.revision);
       },
       nowIso: () => new Date(runtime.clock.nowMs()).toISOString(),
       monotonicMs: runtime.clock.monotonicMs,
       signal,
     });
+    this.#owed.note(found, todo.operations, done);
     state.diffs.delete(found);
     if (outcome.applied > 0 && state.changedMs !== undefined) {
       metrics.nodeChangeApplied({ ms: runtime.clock.monotonicMs() - state.changedMs });

@@ -7,6 +7,7 @@ import type { Item, Operation, Plan, TargetPlan } from "../core/plan.ts";
 import type { ProviderWorld } from "../core/provider.ts";
 import { type ClusterId, type ClusterView, graceKey } from "../core/world.ts";
 import type { Runtime } from "../kube/runtime.ts";
+import type { OwedTouches } from "./owed-touches.ts";
 
 /** A plan, and what it means for each target and each intent. */
 export type PlanState<Intent, Facts, P> = {
@@ -30,13 +31,15 @@ export function stateOf<Intent, Facts, P extends Plan>(
   world: ProviderWorld<Intent, Facts>,
   plan: P,
   made: Pick<PlanState<Intent, Facts, P>, "revision" | "writes" | "changedMs">,
+  owed: OwedTouches,
 ): PlanState<Intent, Facts, P> {
   const diffs = new Map<ClusterId, TargetDiff>();
   const pending = new Map<string, Operation[]>();
   const kept = new Map<string, Item[]>();
   const holdings = new Map<ClusterId, Map<string, number>>();
   for (const target of plan.targets) {
-    const found = diffOf(target);
+    const differs = diffOf(target);
+    const found = { ...differs, operations: owed.added(target, differs.operations) };
     diffs.set(target.target, found);
     for (const operation of found.operations) {
       for (const intent of operation.intents) appendTo(pending, intent, operation);

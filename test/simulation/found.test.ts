@@ -74,3 +74,12 @@ test("S5: nor does a mesh that a cluster leaves, while a pair of the other one i
   ]);
   expect(violation).toBeUndefined();
 });
+
+test("S6: a Peer that must be touched, since a copy of it was deleted, is touched in the end", async () => {
+  const meshes = [mesh([0, 1])];
+  const violation = await play({ nodes: [1, 2], meshes }, [
+    { atMs: 21_300, do: "requests fail", cluster: 1, kinds: ["busy", "broken"], rate: 0.8, forMs: 110_840 },
+    { atMs: 33_900, do: "Peer is edited", cluster: 1, peer: 0, what: "copied" },
+  ]);
+  expect(violation).toBeUndefined();
+});

@@ -63,6 +63,8 @@ class History {
   readonly #armed = new Map<number, () => void>();
   #actor: Actor = "somebody";
   #plans = 0;
+  /** When an operator last began anew; what it had in mind before is gone. */
+  #restartedMs = 0;
   #violation: Violation | undefined;
 
   constructor(story: Story) {
@@ -90,6 +92,10 @@ class History {
       actor: () => this.#actor,
       secrets: () => box.clusters.flatMap(({ operatorToken, adminToken }) => [operatorToken, adminToken]),
       slackMs: slackOf(story.steps),
+      isHindered: (cluster) =>
+        this.#weather(cluster).isBad ||
+        this.#weather("a").isBad ||
+        this.#restartedMs > this.#clock.monotonicMs() - 60_000,
       onViolation: (violation) => this.#broken(violation),
     });
     story.beginning.nodes.forEach((count, index) => {
@@ -237,6 +243,7 @@ class History {
           const line = `${level} ${message} ${JSON.stringify(fields)}`;
           this.#safety.logged(line);
           if (level !== "debug") this.#note(`${name} ${line}`);
+          if (message === "acting") this.#restartedMs = this.#clock.monotonicMs();
           if (message === "a fault of ours")
             this.#broken({ rule: "fault", atMs: this.#clock.monotonicMs(), detail: line });
         },

@@ -33,6 +33,8 @@ export type SafetyOptions = {
   readonly secrets: () => readonly string[];
   /** How old what the operator knows may be at most, as the story has it. */
   readonly slackMs: number;
+  /** Whether the operators cannot do now what they would on a cluster. */
+  readonly isHindered: (cluster: string) => boolean;
   readonly onViolation: (violation: Violation) => void;
 };
 
@@ -42,6 +44,8 @@ const managedBy = "app.kubernetes.io/managed-by";
 const meshLabel = "kilo-clustermesh.io/mesh";
 const sourceLabel = "kilo-clustermesh.io/source-cluster";
 const lossMs = 10_000;
+/** Back-off included, for what could not be done at once. */
+const unhinderedMs = 130_000;
 
 /** A Peer as the rules see it. */
 export type OwnPeer = {
@@ -102,11 +106,17 @@ export class Safety {
     if (removedMs === undefined || clock.monotonicMs() - removedMs > 1_000) return; // somebody else's doing
     const wantedMs = truth.wantedForMs(cluster.name, key);
     if (wantedMs === undefined || wantedMs <= slackMs) return;
-    const wantSince = clock.monotonicMs() - wantedMs;
-    clock.after(lossMs, () => {
-      const stillMs = truth.wantedForMs(cluster.name, key);
-      if (stillMs === undefined || clock.monotonicMs() - stillMs !== wantSince) return;
+    this.#lookAgain(cluster, node, key, clock.monotonicMs() - wantedMs, lossMs);
+  }
+
+  /** A key that is missing must come back soon, as soon as the operator can do something about it. */
+  #lookAgain(cluster: SimCluster, node: SimNode, key: string, wantedSinceMs: number, inMs: number): void {
+    const { truth, clock, isHindered } = this.#options;
+    clock.after(inMs, () => {
+      const wantedMs = truth.wantedForMs(cluster.name, key);
+      if (wantedMs === undefined || clock.monotonicMs() - wantedMs !== wantedSinceMs) return;
       if (!node.agent.isRunning() || node.agent.peers().has(key)) return;
+      if (isHindered(cluster.name)) return this.#lookAgain(cluster, node, key, wantedSinceMs, unhinderedMs);
       this.#broken(
         "S6",
         `the agent of ${node.name} lost key ${short(key)}, which stayed wanted, for more than ${lossMs / 1000} s`,

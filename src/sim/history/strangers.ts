@@ -11,6 +11,7 @@ export type StrangerOptions = Pick<StageOptions, "box" | "truth" | "clock" | "we
 
 const peersPath = "/apis/kilo.squat.ai/v1alpha1/peers";
 const prefix = "kilo.squat.ai/";
+const meshNamespaceLabel = "causeway.dev/mesh-namespace";
 
 /** Everybody who is neither the administrator nor the operator. */
 export class Strangers {
@@ -78,14 +79,20 @@ export class Strangers {
         cluster.tryTo("PATCH", path, { spec: { allowedIPs: [...peer.allowedIps, "172.30.0.0/24"] } });
         return;
       case "damaged":
-        cluster.tryTo("PATCH", path, { metadata: { labels: { "causeway.dev/mesh-namespace": null } } });
-        return;
+        cluster.tryTo("PATCH", path, { metadata: { labels: { [meshNamespaceLabel]: null } } });
+        return this.#later(60_000, () => this.#tidy(cluster, path));
       case "unlabelled":
         cluster.tryTo("PATCH", path, { metadata: { labels: null } });
         return this.#later(60_000, () => void cluster.tryTo("DELETE", path));
       case "copied":
         return this.#copy(cluster, path, `${peer.name}-copy`);
     }
+  }
+
+  /** Whose Peer it is cannot be told any more: somebody has to say, unless it was repaired meanwhile. */
+  #tidy(cluster: SimCluster, path: string): void {
+    const { labels } = fieldsOf(fieldsOf(cluster.tryTo("GET", path).body)["metadata"]);
+    if (fieldsOf(labels)[meshNamespaceLabel] === undefined) cluster.tryTo("DELETE", path);
   }
 
   #copy(cluster: SimCluster, path: string, name: string): void {
@@ -98,6 +105,7 @@ export class Strangers {
       metadata: { name, labels: fieldsOf(metadata)["labels"] },
       spec,
     });
+    this.#later(60_000, () => this.#tidy(cluster, `${peersPath}/${name}`));
   }
 
   /** A tenant says of its node what is not so, until the agent is back and says what is. */

@@ -29,6 +29,11 @@ export class Weather {
     this.#chance = chance;
   }
 
+  /** Whether requests suffer at all. */
+  get isBad(): boolean {
+    return this.#outage !== undefined || this.faults !== undefined || this.lagMs > 0 || this.latencyMs > latencyMs;
+  }
+
   get outage(): "refused" | "silent" | undefined {
     return this.#outage;
   }
