@@ -60,6 +60,7 @@ export function startSession<Fact, Facts>(options: SessionOptions<Fact, Facts>):
       read: watch.read,
       same: watch.same,
       onChange: (key) => {
+        if (key === undefined && watched.some(({ informer }) => informer.view().state === "synced")) once.wake();
         const isEcho = key !== undefined && expected.get(watch.resource)?.has(key) === true;
         options.onChange(writing || isEcho ? "own" : "world");
       },
@@ -118,6 +119,8 @@ export function startSession<Fact, Facts>(options: SessionOptions<Fact, Facts>):
 type Reads<Fact> = {
   readonly view: () => OnceView<Fact>;
   readonly isSettling: () => boolean;
+  /** The server answers again: there is no need to wait any longer. */
+  readonly wake: () => void;
   readonly done: Promise<void>;
 };
 
@@ -125,7 +128,7 @@ type OnceView<Fact> =
   | { readonly state: "done"; readonly facts: readonly Fact[] }
   | { readonly state: "open"; readonly failure: KubeFailure | undefined };
 
-const retryMs = 2_000;
+const retryMs = { first: 2_000, most: 30_000 };
 
 /** Reads what is read once; only a server that does not answer keeps us from being done. */
 function startReads<Fact, Facts>(
@@ -134,15 +137,27 @@ function startReads<Fact, Facts>(
 ): Reads<Fact> {
   let view: OnceView<Fact> =
     observation.reads.length === 0 ? { state: "done", facts: [] } : { state: "open", failure: undefined };
+  let waitMs = retryMs.first;
+  let wake = (): void => undefined;
+  const pause = async (ms: number): Promise<void> => {
+    const nap = new AbortController();
+    wake = () => nap.abort();
+    signal.addEventListener("abort", wake, { once: true });
+    await runtime.clock.sleep(ms, nap.signal).catch(() => undefined);
+    signal.removeEventListener("abort", wake);
+    signal.throwIfAborted();
+  };
   const run = async (): Promise<void> => {
     const facts: Fact[] = [];
     for (const read of observation.reads) {
       for (;;) {
         const found = await readOnce(api, read, facts, signal);
         if (found === undefined) break;
-        view = { state: "open", failure: found };
-        onChange("world");
-        await runtime.clock.sleep(retryMs, signal);
+        const isNews = view.state === "done" || view.failure?.detail !== found.detail;
+        if (isNews) view = { state: "open", failure: found };
+        if (isNews) onChange("world");
+        await pause(waitMs * (1 - runtime.random() / 4));
+        waitMs = Math.min(waitMs * 2, retryMs.most);
       }
     }
     view = { state: "done", facts };
@@ -154,7 +169,8 @@ function startReads<Fact, Facts>(
       : run().catch((error: unknown) => {
           if (!signal.aborted) throw error;
         });
-  return { view: () => view, isSettling: () => view.state === "open" && view.failure === undefined, done };
+  const isSettling = (): boolean => view.state === "open" && view.failure === undefined;
+  return { view: () => view, isSettling, wake: () => wake(), done };
 }
 
 /** Reads one thing; answers with the failure only if trying again may help. */

@@ -17,7 +17,8 @@ import {
   sameNode,
   type Unreadable,
 } from "./facts.ts";
-import { type MeshIntent, readMesh } from "./intent.ts";
+import type { MeshIntent } from "./intent.ts";
+import { meshReader } from "./mesh-reader.ts";
 import { planInTurn } from "./last-plan.ts";
 import { peerManifest } from "./peer.ts";
 import type { KiloOptions, KiloPlan } from "./plan.ts";
@@ -65,7 +66,7 @@ export function kiloProvider(options: KiloOptions): Provider<MeshIntent, KiloFac
       resource: clusterMeshes,
       finalizer: clusterMeshFinalizer,
       idOf: (mesh) => mesh.id,
-      read: readMesh,
+      read: meshReader(),
       members: membersOf,
     },
     watches: [
