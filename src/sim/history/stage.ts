@@ -100,10 +100,7 @@ export class Stage {
       this.#trouble(cluster, "lag", forMs, (weather, isOn) => {
         weather.lagMs = isOn ? ms : 0;
       }),
-    "history is compacted": ({ cluster }) => {
-      this.#cluster(cluster).server.compact();
-      this.#cluster(cluster).server.endWatches();
-    },
+    "history is compacted": ({ cluster }) => this.#compact(this.#cluster(cluster)),
     "watches end": ({ cluster }) => this.#cluster(cluster).server.endWatches(),
     "operator crashes": ({ operator, forMs }) => {
       this.#operator(operator).crash();
@@ -199,6 +196,14 @@ export class Stage {
     this.#later(forMs, () => {
       if (cluster.nodes.get(node.name) === node) node.agent.start();
     });
+  }
+
+  /** Watches end, and before they are taken up again a node is gone and nobody can tell them when. */
+  #compact(cluster: SimCluster): void {
+    cluster.server.endWatches();
+    const last = [...cluster.nodes.keys()].at(-1);
+    if (last !== undefined && cluster.nodes.size > 1) cluster.removeNode(last);
+    cluster.server.compact();
   }
 
   /** The same kind of trouble at the same place ends when the last of it ends. */
