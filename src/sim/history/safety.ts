@@ -43,9 +43,20 @@ const meshStorage = "kilo.squat.ai/clustermeshes";
 const managedBy = "app.kubernetes.io/managed-by";
 const meshLabel = "kilo-clustermesh.io/mesh";
 const sourceLabel = "kilo-clustermesh.io/source-cluster";
+const instanceLabel = "causeway.dev/instance";
 const lossMs = 10_000;
 /** Back-off included, for what could not be done at once. */
 const unhinderedMs = 130_000;
+
+/** The labels of a Peer that another control plane wrote, for a mesh that has a name we know. */
+export const othersLabels = {
+  [managedBy]: "causeway",
+  [instanceLabel]: "another",
+  [meshLabel]: "m",
+  [sourceLabel]: "z",
+  "causeway.dev/mesh-namespace": "elsewhere",
+  "causeway.dev/node": "z-1",
+};
 
 /** A Peer as the rules see it. */
 export type OwnPeer = {
@@ -242,10 +253,13 @@ export class Safety {
 const labelsOf = (object: Fields): Readonly<Record<string, unknown>> =>
   fieldsOf(fieldsOf(object["metadata"])["labels"]);
 
+const isOwn = (labels: Readonly<Record<string, unknown>>): boolean =>
+  labels[managedBy] === "causeway" && labels[instanceLabel] !== othersLabels[instanceLabel];
+
 /** Whether a Peer is ours, or the old operator's, which we take over. */
 const isOurs = (object: Fields): boolean => {
   const labels = labelsOf(object);
-  return labels[managedBy] === "causeway" || (labels[managedBy] === undefined && labels[meshLabel] !== undefined);
+  return isOwn(labels) || (labels[managedBy] === undefined && labels[meshLabel] !== undefined);
 };
 
 const known = new WeakMap<Fields, OwnPeer>();
@@ -273,7 +287,7 @@ export function ownPeer(object: Fields): OwnPeer {
 export const ownPeers = ({ server }: SimCluster): readonly OwnPeer[] =>
   server
     .objects(peerStorage)
-    .filter((object) => labelsOf(object)[managedBy] === "causeway")
+    .filter((object) => isOwn(labelsOf(object)))
     .map(ownPeer);
 
 /** Whether a mesh says that it is ready. */

@@ -67,7 +67,7 @@ export type Deed =
   | {
       readonly do: "stranger writes a Peer";
       readonly cluster: number;
-      readonly key: "own" | "ours";
+      readonly key: "own" | "ours" | "another Causeway's";
       readonly forMs: number;
     }
   | { readonly do: "stranger takes a name"; readonly cluster: number; readonly node: number }
@@ -198,7 +198,12 @@ function deed(chance: Chance, { nodes, meshes, operators }: Beginning): Deed {
     () => ({ do: "cluster is left for good", cluster: remote }),
     () => ({ do: "mesh is deleted", mesh, forMs: chance.pick([shortMs, longMs]) }),
     () => ({ do: "mesh is suspended", mesh, forMs: longMs }),
-    () => ({ do: "stranger writes a Peer", cluster, key: chance.pick(["own", "ours"]), forMs: shortMs }),
+    () => ({
+      do: "stranger writes a Peer",
+      cluster,
+      key: chance.pick(["own", "ours", "another Causeway's", "another Causeway's"]),
+      forMs: shortMs,
+    }),
     () => ({ do: "stranger takes a name", cluster, node }),
     () => ({
       do: "Peer is edited",

@@ -2,7 +2,7 @@
 
 import { fieldsOf } from "../../core/json.ts";
 import type { SimCluster, SimNode } from "../box/cluster.ts";
-import { ownPeers } from "./safety.ts";
+import { othersLabels, ownPeers } from "./safety.ts";
 import type { StageOptions } from "./stage.ts";
 import type { Edit, Forgery } from "./story.ts";
 
@@ -26,21 +26,21 @@ export class Strangers {
     this.#options.clock.after(ms, run);
   }
 
-  /** Somebody writes a Peer, with a key of their own or one that we want. */
-  write(cluster: SimCluster, key: "own" | "ours", forMs: number): void {
+  /** Somebody writes a Peer, with a key of their own or one that we want; it may be another Causeway. */
+  write(cluster: SimCluster, key: "own" | "ours" | "another Causeway's", forMs: number): void {
     this.#strangers += 1;
     const [wanted] = this.#options.truth.wantedOn(cluster.name).keys();
     const publicKey = key === "ours" && wanted !== undefined ? wanted : cluster.newKey();
     const name = `stranger-${this.#strangers}`;
-    this.#peer(cluster, name, publicKey);
+    this.#peer(cluster, name, publicKey, key === "another Causeway's" ? othersLabels : {});
     this.#later(forMs, () => void cluster.tryTo("DELETE", `${peersPath}/${name}`));
   }
 
-  #peer(cluster: SimCluster, name: string, publicKey: string): void {
+  #peer(cluster: SimCluster, name: string, publicKey: string, labels: Readonly<Record<string, string>> = {}): void {
     cluster.tryTo("POST", peersPath, {
       apiVersion: "kilo.squat.ai/v1alpha1",
       kind: "Peer",
-      metadata: { name },
+      metadata: { name, labels },
       spec: { publicKey, allowedIPs: [`172.31.0.${this.#strangers % 250}/32`] },
     });
   }
