@@ -234,6 +234,7 @@ class History {
       lookup: () => Promise.reject(new Error("no such name")),
       hasLease: operators > 1,
       events: {
+        onSend: (request) => this.#safety.sent(request),
         onRequest: (cluster, { method, path }, outcome) => {
           this.#seen.outcome(outcome);
           this.#note(`${name} ${cluster} ${method} ${path} ${outcome}`);
@@ -250,6 +251,7 @@ class History {
         onPlan: (plan) => {
           this.#plans += 1;
           this.#seen.planned(plan);
+          this.#safety.planned(plan);
         },
         onEnd: (error) => this.#broken({ rule: "fault", atMs: this.#clock.monotonicMs(), detail: String(error.stack) }),
       },

@@ -15,6 +15,8 @@ import type { Weather } from "./weather.ts";
 
 /** What a process tells of itself. */
 export type ProcessEvents = {
+  /** A request is about to leave. */
+  readonly onSend: (request: HttpRequest) => void;
   readonly onRequest: (cluster: string, request: HttpRequest, outcome: string) => void;
   readonly onLog: (level: "debug" | "info" | "warn" | "error", message: string, fields: LogFields) => void;
   readonly onPlan: (plan: KiloPlan) => void;
@@ -84,7 +86,7 @@ export class OperatorProcess {
           weatherOf(cluster).station(life.clock),
           simAccess(each, serversByHost),
         ];
-        return { interceptors: [life.station, traced(cluster, events.onRequest), ...stations] };
+        return { interceptors: [told(events.onSend), life.station, traced(cluster, events.onRequest), ...stations] };
       },
       keepSecret: () => undefined,
     });
@@ -214,6 +216,13 @@ function sleepWith(after: Clock["after"], ms: number, signal?: AbortSignal): Pro
     });
     signal?.addEventListener("abort", end, { once: true });
   });
+}
+
+function told(onSend: ProcessEvents["onSend"]): Interceptor {
+  return (request, next) => {
+    onSend(request);
+    return next(request);
+  };
 }
 
 function traced(cluster: string, onRequest: ProcessEvents["onRequest"]): Interceptor {

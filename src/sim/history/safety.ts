@@ -11,6 +11,9 @@
 //   S9  no status claims what is not so
 
 import { fieldsOf, listOf, textOf } from "../../core/json.ts";
+import { LOCAL } from "../../core/world.ts";
+import type { KiloPlan } from "../../kilo/plan.ts";
+import type { HttpRequest } from "../../kube/interceptor.ts";
 import type { Clock } from "../../kube/runtime.ts";
 import type { Box } from "../box/box.ts";
 import type { SimCluster, SimNode } from "../box/cluster.ts";
@@ -44,6 +47,7 @@ const managedBy = "app.kubernetes.io/managed-by";
 const meshLabel = "kilo-clustermesh.io/mesh";
 const sourceLabel = "kilo-clustermesh.io/source-cluster";
 const instanceLabel = "causeway.dev/instance";
+const statusPath = /\/namespaces\/([^/]+)\/clustermeshes\/([^/]+)\/status\?/;
 const lossMs = 10_000;
 /** Back-off included, for what could not be done at once. */
 const unhinderedMs = 130_000;
@@ -76,6 +80,10 @@ export class Safety {
   readonly #tampered = new Set<string>();
   /** When an operator last removed an object with a key; agents hear of it a moment later. */
   readonly #removedMs = new Map<string, number>();
+  /** What the last plan wants and did not see. */
+  #toWrite: readonly { readonly target: string; readonly key: string; readonly intents: readonly string[] }[] = [];
+  /** What was said last of each mesh. */
+  readonly #said = new Map<string, string>();
   /** Writes of the operators so far, the Lease not counted. */
   writes = 0;
   /** What was written last, for people. */
@@ -102,6 +110,33 @@ export class Safety {
   /** Somebody changed a Peer of ours by hand. */
   tampered(cluster: string, peer: string): void {
     this.#tampered.add(`${cluster}/${peer}`);
+  }
+
+  /** A plan was made. */
+  planned({ targets }: KiloPlan): void {
+    this.#toWrite = targets.flatMap(({ target, desired, items }) => {
+      const held = new Set(items.map(({ slot }) => slot));
+      return desired.filter(({ slot }) => !held.has(slot)).map(({ slot, intents }) => ({ target, key: slot, intents }));
+    });
+  }
+
+  /** An operator sends something. A status must not be ahead of what the last plan has yet to do. */
+  sent({ path, body = "" }: HttpRequest): void {
+    const [, namespace = "", name = ""] = statusPath.exec(path) ?? [];
+    const mesh = `${namespace}/${name}`;
+    // The same again is a repetition, of what was right when it was sent first.
+    if (name === "" || this.#said.get(mesh) === body) return;
+    this.#said.set(mesh, body);
+    if (!isReady(fieldsOf(JSON.parse(body)))) return;
+    const { clusters, hub } = this.#options.box;
+    for (const { target, key } of this.#toWrite.filter(({ intents }) => intents.includes(mesh))) {
+      const cluster = target === LOCAL ? hub : clusters.find((each) => target.includes(`/${each.name}-kubeconfig`));
+      if (cluster === undefined || ownPeers(cluster).some((peer) => peer.key === key)) continue;
+      this.#broken(
+        "S9",
+        `mesh ${mesh} says Ready, but the Peer for key ${short(key)} on ${cluster.name} is yet to be written`,
+      );
+    }
   }
 
   /** A log line was written. */
