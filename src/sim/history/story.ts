@@ -143,6 +143,13 @@ export function storyOf(seed: string): Story {
       forMs: 7_200_000,
     });
   }
+  // Nodes come and go also when nothing else is the matter.
+  if (chance.happens(0.4)) {
+    const atMs = firstMs + spanMs + chance.int(10_000, 40_000);
+    const cluster = chance.int(0, clusters - 1);
+    if (chance.happens(0.7)) steps.push({ atMs, do: "node joins", cluster });
+    else steps.push({ atMs, do: "node leaves", cluster, node: chance.int(0, 3) });
+  }
   return { seed, beginning, steps: steps.sort((a, b) => a.atMs - b.atMs) };
 }
 
