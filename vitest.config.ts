@@ -30,8 +30,17 @@ export default defineConfig({
       project("unit"),
       { test: { name: "scenarios", include: ["test/scenarios/*.test.ts"] } },
       project("property", 300_000),
-      project("simulation", 600_000),
       { test: { name: "tidy", include: ["test/tidy.test.ts"], testTimeout: 60_000 } },
+      {
+        test: {
+          name: "simulation",
+          include: ["test/simulation/*.test.ts"],
+          maxWorkers: 1,
+          fileParallelism: false,
+          sequence: { groupOrder: 2 }, // alone: each test keeps a core busy, and servers do not like to wait for it
+          testTimeout: 600_000,
+        },
+      },
       {
         test: {
           name: "apiserver",
