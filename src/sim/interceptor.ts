@@ -95,7 +95,7 @@ function streamed(
     const soon = (): void => {
       if (isDraining) return;
       isDraining = true;
-      queueMicrotask(drain);
+      void Promise.resolve().then(drain);
     };
     signal.addEventListener("abort", abort, { once: true });
     watch.subscribe(

@@ -8,6 +8,8 @@ import type { Mutant, Replacement } from "../mutants/mutants.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const copied = ["package.json", "tsconfig.json", "tsconfig.base.json", "src", "deploy"];
+/** How `npm run sim` starts it. */
+const flags = ["--single-threaded-gc", "--max-semi-space-size=32"];
 const buildMaxMs = 120_000;
 const campaignMaxMs = 400_000;
 
@@ -34,7 +36,7 @@ export async function playMutant(mutant: Mutant, histories: number): Promise<End
     const build = await run(copy, "node_modules/.bin/tsc", ["-b", "src/sim"], buildMaxMs);
     if (build.code !== 0) throw new Error(`the mutant does not compile:\n${build.stdout}${build.stderr}`);
     const options = ["--histories", String(histories), "--stop-at-first", "--jobs", "1"];
-    return await run(copy, process.execPath, ["dist/sim/history/main.js", ...options], campaignMaxMs);
+    return await run(copy, process.execPath, [...flags, "dist/sim/history/main.js", ...options], campaignMaxMs);
   } finally {
     rmSync(copy, { recursive: true, force: true });
   }

@@ -18,6 +18,7 @@ export type BoxOptions = {
   readonly chance: Chance;
   /** The first one is the hub. */
   readonly names: readonly [string, ...string[]];
+  readonly installedBy?: string;
   readonly heartbeats?: boolean;
   readonly onPeer?: ClusterOptions["onPeer"];
   /** Where the API server of a cluster is reached, as its kubeconfig says it. */
@@ -50,7 +51,7 @@ export class Box {
   readonly #options: BoxOptions;
 
   constructor(options: BoxOptions) {
-    const { clock, chance, names, onPeer, heartbeats = true } = options;
+    const { clock, chance, names, onPeer, installedBy, heartbeats = true } = options;
     this.#options = options;
     const [hubName, ...others] = names;
     const make = (name: string, index: number): SimCluster =>
@@ -62,6 +63,7 @@ export class Box {
         heartbeats,
         operatorRules: index === 0 ? operatorRules().local : operatorRules().remote,
         ...(onPeer === undefined ? {} : { onPeer }),
+        ...(installedBy === undefined ? {} : { installedBy }),
       });
     this.hub = make(hubName, 0);
     this.clusters = [this.hub, ...others.map((name, index) => make(name, index + 1))];

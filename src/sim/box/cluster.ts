@@ -19,6 +19,8 @@ export type ClusterOptions = {
   readonly chance: Chance;
   /** What the operator may do here. */
   readonly operatorRules: readonly SimRule[];
+  /** The version of the operator that installed the definition of ClusterMesh; without it, an administrator did. */
+  readonly installedBy?: string;
   /** Whether agents say the time when they check in; `AgentOptions` has what that means. */
   readonly heartbeats?: boolean;
   /** Hears of every key that enters or leaves the map of an agent. */
@@ -46,7 +48,17 @@ export type NodeOptions = {
 /** Something that an administrator asks; what is refused is thrown. */
 export type Ask = (method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE", path: string, body?: object) => unknown;
 
-const definitions = [peerDefinition, clusterMeshCrd()];
+const definitionsBy = new Map<string | undefined, readonly object[]>();
+
+/** Kilo's Peer and our ClusterMesh; the same values for every cluster, so that they are read once. */
+function definitionsOf(version: string | undefined): readonly object[] {
+  const mesh = clusterMeshCrd();
+  const marked = { ...mesh, metadata: { ...mesh.metadata, annotations: { "causeway.dev/version": version } } };
+  const definitions = definitionsBy.get(version) ?? [peerDefinition, version === undefined ? mesh : marked];
+  definitionsBy.set(version, definitions);
+  return definitions;
+}
+
 const operator = "causeway";
 
 /** A cluster in memory. */
@@ -81,7 +93,7 @@ export class SimCluster {
       name,
       clock,
       random: chance.fork(`server/${name}`).random,
-      definitions,
+      definitions: definitionsOf(options.installedBy),
       serviceCidrs: [this.serviceCidr],
       users: {
         [this.adminToken]: { name: "admin", groups: ["system:masters"] },

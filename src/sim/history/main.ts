@@ -2,16 +2,12 @@
 
 import { writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { setFlagsFromString } from "node:v8";
 import { Command, InvalidArgumentError } from "commander";
 import { type Outcome, partOf, runCampaign, shrink } from "./campaign.ts";
 import { playStory, type Verdict } from "./history.ts";
 import { expected } from "./sometimes.ts";
 import { storyOf } from "./story.ts";
 import { storyInWords } from "./words.ts";
-
-// A history runs much code a little: compiled as eagerly as usual, the first ones cost more than it ever gives back.
-setFlagsFromString("--interrupt-budget=500000");
 
 type Options = {
   readonly histories: number;

@@ -39,6 +39,9 @@ export type ProcessOptions = {
 const leaseOf = { namespace: "kilo-system", name: "causeway" };
 const finalizerWaitMs = 600_000;
 
+/** The version that every operator in a history says it has. */
+export const operatorVersion = "0.0.0";
+
 /** An operator that can be crashed at any await, paused, and started again. */
 export class OperatorProcess {
   readonly #options: ProcessOptions;
@@ -75,7 +78,7 @@ export class OperatorProcess {
       metrics: noMetrics,
       lookup,
       identity: name,
-      version: "0.0.0",
+      version: operatorVersion,
       lease: hasLease ? leaseOf : undefined,
       finalizerWaitMs,
       concurrency: 4,

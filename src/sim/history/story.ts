@@ -106,10 +106,10 @@ const faultKinds: readonly [FaultKinds, ...FaultKinds[]] = [
 /** The story of a seed. */
 export function storyOf(seed: string): Story {
   const chance = chanceOf(seed).fork("story");
-  const clusters = chance.pick([2, 2, 2, 3, 3, 4]);
+  const clusters = chance.pick([2, 2, 2, 2, 3, 3, 4]);
   const all = Array.from({ length: clusters }, (_, cluster) => cluster);
-  const nodes = all.map(() => chance.pick([1, 1, 1, 2, 2, 3]));
-  const operators = chance.happens(0.012) ? 2 : 1;
+  const nodes = all.map(() => chance.pick([1, 1, 1, 1, 2, 2, 3]));
+  const operators = chance.happens(0.01) ? 2 : 1;
   const meshes: StoryMesh[] = [{ namespace: "kilo-system", name: "m", members: all }];
   // A second mesh may have the name of the first, in another namespace, and some of its members.
   if (chance.happens(0.35)) {
@@ -124,17 +124,17 @@ export function storyOf(seed: string): Story {
     nodes,
     meshes,
     operators,
-    heartbeats: chance.happens(0.08),
+    heartbeats: chance.happens(0.03),
     services: chance.happens(0.5),
   } as const;
-  const count = chance.int(1, 5);
+  const count = chance.int(1, 4);
   const spanMs = chance.pick([30_000, 90_000, 240_000]);
   const steps = Array.from({ length: count }, (): Step => {
     const atMs = firstMs + chance.int(0, spanMs);
     return { atMs, ...deed(chance, beginning) };
   });
   // A cluster that is gone for hours is a story of its own.
-  if (chance.happens(0.002)) {
+  if (chance.happens(0.001)) {
     steps.push({
       atMs: firstMs,
       do: "cluster is away",
