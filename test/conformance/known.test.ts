@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { peerCrd } from "../support/peer-crd.ts";
+import { peerDefinition as peerCrd } from "../../src/sim/peer-definition.ts";
 import type { Case } from "../support/conformance-case.ts";
 import { compareCases } from "../support/conformance-case.ts";
 import { configMap, configMaps, nodes, peers, useTargets } from "../support/conformance-objects.ts";

@@ -11,11 +11,14 @@ const root = join(import.meta.dirname, "../..");
 const folder = mkdtempSync(join(tmpdir(), "causeway-sim-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
+/** How `npm run sim` starts it. */
+const flags = ["--single-threaded-gc", "--max-semi-space-size=32"];
+
 type Run = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 
 function sim(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Run> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [join(root, "dist/sim/history/main.js"), ...args], {
+    const child = spawn(process.execPath, [...flags, join(root, "dist/sim/history/main.js"), ...args], {
       cwd: folder,
       env: { ...process.env, ...env },
       timeout: 500_000,

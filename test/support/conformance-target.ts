@@ -5,7 +5,7 @@ import { createSimServer } from "../../src/sim/server.ts";
 import type { SimServer } from "../../src/sim/server.ts";
 import type { Clock } from "../../src/kube/runtime.ts";
 import { eventually } from "./eventually.ts";
-import { peerCrd } from "./peer-crd.ts";
+import { peerDefinition as peerCrd } from "../../src/sim/peer-definition.ts";
 import { clusterMeshCrd } from "../../src/api/crd.ts";
 import { ensureNamespace, installCrd, resetServer } from "./server-objects.ts";
 import type { Server } from "./servers.ts";

@@ -5,7 +5,7 @@ import type { Informer, InformerOptions } from "../../src/kube/informer.ts";
 import { startInformer } from "../../src/kube/informer.ts";
 import type { LogFields, Runtime } from "../../src/kube/runtime.ts";
 import { MemoryApi, type Stored } from "./memory-api.ts";
-import { settled, VirtualClock } from "./virtual-clock.ts";
+import { settled, VirtualClock } from "../../src/sim/virtual-clock.ts";
 
 export const nodes: Resource = { group: "", version: "v1", plural: "nodes", kind: "Node", namespaced: false };
 export const node = (name: string, color = "red", beat = 0) => ({ metadata: { name }, color, beat });

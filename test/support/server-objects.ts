@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { eventually } from "./eventually.ts";
-import { peerCrd } from "./peer-crd.ts";
+import { peerDefinition as peerCrd } from "../../src/sim/peer-definition.ts";
 import type { ServerClient } from "./server-client.mjs";
 import type { Server } from "./servers.ts";
 

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { isOlder } from "../../../src/kube/resource-version.ts";
 import { Bench, fail, nodes } from "../../support/informer-bench.ts";
-import { settled } from "../../support/virtual-clock.ts";
+import { settled } from "../../../src/sim/virtual-clock.ts";
 
 describe("startInformer, whatever happens", () => {
   const name = fc.constantFrom("a", "b", "c");

@@ -4,7 +4,7 @@ import { fieldsOf } from "../../../src/core/json.ts";
 import type { Resource } from "../../../src/core/resource.ts";
 import { Bench, fail, node, nodes } from "../../support/informer-bench.ts";
 import type { Stored } from "../../support/memory-api.ts";
-import { settled } from "../../support/virtual-clock.ts";
+import { settled } from "../../../src/sim/virtual-clock.ts";
 
 const secrets: Resource = { group: "", version: "v1", plural: "secrets", kind: "Secret", namespaced: true };
 

@@ -7,7 +7,7 @@ import { campaign } from "../../../src/kube/lease.ts";
 import { leases } from "../../../src/kube/lease-record.ts";
 import type { LogFields } from "../../../src/kube/runtime.ts";
 import { MemoryApi } from "../../support/memory-api.ts";
-import { settled, VirtualClock } from "../../support/virtual-clock.ts";
+import { settled, VirtualClock } from "../../../src/sim/virtual-clock.ts";
 
 const ref = { namespace: "causeway", name: "operator" };
 const fail = (kind: Exclude<KubeFailure["kind"], "throttled">): KubeFailure => ({ kind, detail: `it is ${kind}` });

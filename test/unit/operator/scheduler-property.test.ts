@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { createScheduler, type Outcome } from "../../../src/operator/scheduler.ts";
-import { VirtualClock } from "../../support/virtual-clock.ts";
+import { VirtualClock } from "../../../src/sim/virtual-clock.ts";
 
 type Step =
   | { readonly do: "add"; readonly key: string; readonly delayMs: number }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { createScheduler, type Outcome, type SchedulerOptions } from "../../../src/operator/scheduler.ts";
-import { settled, VirtualClock } from "../../support/virtual-clock.ts";
+import { settled, VirtualClock } from "../../../src/sim/virtual-clock.ts";
 
 /** A scheduler with a written record: `12 +a` is a start at 12 ms, `20 -a` an end. */
 function setUp(options: Partial<SchedulerOptions> & { readonly random?: number } = {}) {

@@ -5,8 +5,8 @@ import { type Agent, type AgentOptions, createAgent } from "../../../src/sim/age
 import { Reach, reachability, shakeHands, type Station, type Underlay } from "../../../src/sim/agent/reach.ts";
 import { createSimServer, type SimServer } from "../../../src/sim/server.ts";
 import { keyOf } from "../../support/mesh-lab.ts";
-import { peerCrd } from "../../support/peer-crd.ts";
-import { VirtualClock } from "../../support/virtual-clock.ts";
+import { peerDefinition as peerCrd } from "../../../src/sim/peer-definition.ts";
+import { VirtualClock } from "../../../src/sim/virtual-clock.ts";
 
 const peersPath = "/apis/kilo.squat.ai/v1alpha1/peers";
 const peerType = { apiVersion: "kilo.squat.ai/v1alpha1", kind: "Peer" };

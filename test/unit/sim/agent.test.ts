@@ -4,8 +4,8 @@ import { expect, test } from "vitest";
 import { type Agent, type AgentOptions, createAgent } from "../../../src/sim/agent/agent.ts";
 import { createSimServer } from "../../../src/sim/server.ts";
 import { keyOf } from "../../support/mesh-lab.ts";
-import { peerCrd } from "../../support/peer-crd.ts";
-import { VirtualClock } from "../../support/virtual-clock.ts";
+import { peerDefinition as peerCrd } from "../../../src/sim/peer-definition.ts";
+import { VirtualClock } from "../../../src/sim/virtual-clock.ts";
 
 type Annotations = Readonly<Record<string, string | null>>;
 type Body = { readonly metadata: { readonly annotations?: Readonly<Record<string, string>> } };

@@ -11,8 +11,8 @@ import { startOperator } from "../../../src/operator/operator.ts";
 import { simAccess } from "../../../src/sim/interceptor.ts";
 import { createSimServer, type SimServer } from "../../../src/sim/server.ts";
 import { nodeOf } from "../../support/mesh-lab.ts";
-import { peerCrd } from "../../support/peer-crd.ts";
-import { VirtualClock } from "../../support/virtual-clock.ts";
+import { peerDefinition as peerCrd } from "../../../src/sim/peer-definition.ts";
+import { VirtualClock } from "../../../src/sim/virtual-clock.ts";
 
 const lcg = (seed: number) => {
   let state = seed;

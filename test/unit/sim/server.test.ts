@@ -9,8 +9,8 @@ import type { SimAnswer } from "../../../src/sim/answer.ts";
 import { deadlines } from "../../../src/sim/deadlines.ts";
 import { simAccess, simInterceptor } from "../../../src/sim/interceptor.ts";
 import { createSimServer, type SimServer } from "../../../src/sim/server.ts";
-import { peerCrd } from "../../support/peer-crd.ts";
-import { settled, VirtualClock } from "../../support/virtual-clock.ts";
+import { peerDefinition as peerCrd } from "../../../src/sim/peer-definition.ts";
+import { settled, VirtualClock } from "../../../src/sim/virtual-clock.ts";
 
 const path = "/apis/kilo.squat.ai/v1alpha1/peers";
 const headers = { authorization: "Bearer admin", "content-type": "application/json", "user-agent": "test/1" };

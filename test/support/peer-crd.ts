@@ -1,1 +1,0 @@
-export { peerDefinition as peerCrd } from "../../src/sim/peer-definition.ts";

@@ -1,1 +1,0 @@
-export { settled, VirtualClock } from "../../src/sim/virtual-clock.ts";
