@@ -6,6 +6,7 @@ import {
   configMap,
   configMaps,
   events,
+  jsonPatch,
   leases,
   merge,
   node,
@@ -122,6 +123,34 @@ const cases: readonly Case[] = [
       await ask("POST", `${nodes}/a`, node("a"));
       await ask("PUT", nodes, {});
       await ask("PATCH", nodes, {}, merge);
+    },
+  },
+  {
+    name: "a Node as the agent of Kilo treats it",
+    run: async ({ ask }) => {
+      const kilo = (names: readonly string[], value: string) =>
+        Object.fromEntries(names.map((name) => [`kilo.squat.ai/${name}`, value]));
+      const all = [
+        "endpoint",
+        "internal-ip",
+        "key",
+        "last-seen",
+        "wireguard-ip",
+        "discovered-endpoints",
+        "granularity",
+      ];
+      const removal = all.map((name) => ({ op: "remove", path: `/metadata/annotations/kilo.squat.ai~1${name}` }));
+      await ask("POST", nodes, node("k1", { spec: { podCIDR: "10.2.7.0/24", podCIDRs: ["10.2.7.0/24"] } }));
+      await ask("PATCH", `${nodes}/k1`, removal, jsonPatch);
+      await ask("PATCH", `${nodes}/k1`, { metadata: { annotations: kilo(all, "") } }, strategic);
+      await ask("PATCH", `${nodes}/k1`, { metadata: { annotations: kilo(["last-seen"], "1794725959") } }, strategic);
+      await ask("PATCH", `${nodes}/k1`, { metadata: { annotations: {} } }, strategic);
+      await ask("PATCH", `${nodes}/k1`, { metadata: { annotations: { "kilo.squat.ai/key": null } } }, merge);
+      await ask("PATCH", `${nodes}/k1`, removal, jsonPatch);
+      await ask("PATCH", `${nodes}/k1`, { metadata: { annotations: kilo(["key"], "k") } }, strategic);
+      await ask("PATCH", `${nodes}/k1`, removal, jsonPatch);
+      await ask("GET", `${nodes}/k1`);
+      await ask("DELETE", `${nodes}/k1`);
     },
   },
   {
