@@ -103,12 +103,26 @@ const faultKinds: readonly [FaultKinds, ...FaultKinds[]] = [
   ["before", "after", "conflict", "busy", "broken"],
 ];
 
+type Size = {
+  readonly clusters: readonly [number, ...number[]];
+  readonly nodes: readonly [number, ...number[]];
+  readonly steps: number;
+};
+
+const small: Size = { clusters: [2], nodes: [1, 1, 2], steps: 3 };
+const middle: Size = { clusters: [2, 3, 3], nodes: [1, 1, 2, 2], steps: 4 };
+const large: Size = { clusters: [3, 4], nodes: [1, 2, 3], steps: 6 };
+
+/** Most faults show in a small fleet already, and for the price of a large one there are three small ones. */
+const sizes: readonly [Size, ...Size[]] = [small, small, small, middle, middle, large];
+
 /** The story of a seed. */
 export function storyOf(seed: string): Story {
   const chance = chanceOf(seed).fork("story");
-  const clusters = chance.pick([2, 2, 2, 2, 3, 3, 4]);
+  const size = chance.pick(sizes);
+  const clusters = chance.pick(size.clusters);
   const all = Array.from({ length: clusters }, (_, cluster) => cluster);
-  const nodes = all.map(() => chance.pick([1, 1, 1, 1, 2, 2, 3]));
+  const nodes = all.map(() => chance.pick(size.nodes));
   const operators = chance.happens(0.01) ? 2 : 1;
   const meshes: StoryMesh[] = [{ namespace: "kilo-system", name: "m", members: all }];
   // A second mesh may have the name of the first, in another namespace, and some of its members.
@@ -127,7 +141,7 @@ export function storyOf(seed: string): Story {
     heartbeats: chance.happens(0.03),
     services: chance.happens(0.5),
   } as const;
-  const count = chance.int(1, 4);
+  const count = chance.int(1, size.steps);
   const spanMs = chance.pick([30_000, 90_000, 240_000]);
   const steps = Array.from({ length: count }, (): Step => {
     const atMs = firstMs + chance.int(0, spanMs);

@@ -54,14 +54,15 @@ export class Weather {
     await this.#silence(request.signal);
     if (this.#outage === "refused") return refused;
     const fault = this.#draw(request);
-    await clock.sleep(this.latencyMs / 2, request.signal);
+    const isSlow = this.latencyMs > latencyMs;
+    await clock.sleep(isSlow ? this.latencyMs / 2 : this.latencyMs, request.signal);
     if (fault === "before") return cut;
     if (fault === "busy") return status(429, "TooManyRequests", { "retry-after": "1" });
     if (fault === "broken") return status(500, "InternalError");
     if (fault === "conflict") return status(409, "Conflict");
     if (request.onChunk !== undefined) return await this.#stream(request, next, clock);
     const answer = await next(request);
-    await clock.sleep(this.latencyMs / 2, request.signal);
+    if (isSlow) await clock.sleep(this.latencyMs / 2, request.signal);
     await this.#silence(request.signal);
     return fault === "after" || this.#breaks() ? cut : answer;
   }
