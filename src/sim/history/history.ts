@@ -96,6 +96,8 @@ class History {
       actor: () => this.#actor,
       secrets: () => box.clusters.flatMap(({ operatorToken, adminToken }) => [operatorToken, adminToken]),
       slackMs: slackOf(story.steps),
+      crashedMs: () =>
+        this.#operators.reduce((last, { crashedMs }) => Math.max(last, crashedMs), Number.NEGATIVE_INFINITY),
       isHindered: (cluster) =>
         this.#weather(cluster).isBad ||
         this.#weather("a").isBad ||

@@ -32,7 +32,9 @@ export function notConverged(box: Box, truth: Truth, isLate: boolean): readonly 
       ];
       return faults.map((fault) => `Peer ${peer.name} on ${cluster.name}, for ${who}, ${fault}`);
     });
-    const extra = peers.filter(({ key }) => !wanted.has(key)).filter((peer) => isLate || !hasGrace(box, peer));
+    const extra = peers
+      .filter(({ key }) => !wanted.has(key))
+      .filter((peer) => isLate || !hasGrace(truth, cluster.name, peer));
     const services = [...new Set([...wanted.values()].map(({ source }) => source))]
       .filter((source) => truth.joinsServices(source, cluster.name))
       .filter((source) => {
@@ -47,16 +49,11 @@ export function notConverged(box: Box, truth: Truth, isLate: boolean): readonly 
   });
 }
 
-/** Whether the node of a Peer may only be indisposed: it is there, or its cluster shows no nodes at all. */
-function hasGrace(box: Box, { source }: OwnPeer): boolean {
-  const cluster = box.clusters.find(({ name }) => name === source);
-  if (cluster === undefined) return false;
-  const nodes = cluster.server.objects("/nodes");
-  return (
-    nodes.length === 0 ||
-    nodes.some((node) => fieldsOf(fieldsOf(node["metadata"])["annotations"])["kilo.squat.ai/key"] === undefined)
+/** Whether a mesh still joins the two clusters: then its node may be indisposed, or its loss be doubted for a while. */
+const hasGrace = (truth: Truth, target: string, { source }: OwnPeer): boolean =>
+  truth.meshes.some(
+    ({ members }) => members.some(({ name }) => name === source) && members.some(({ name }) => name === target),
   );
-}
 
 /** Pods that should reach each other and do not. */
 export function notReachable(box: Box, truth: Truth): readonly string[] {

@@ -47,6 +47,8 @@ export class OperatorProcess {
   readonly #options: ProcessOptions;
   /** How far its machine's wall clock is off. */
   skewMs = 0;
+  /** When it crashed last. */
+  crashedMs = Number.NEGATIVE_INFINITY;
   #life: Life | undefined;
   #operator: Operator | undefined;
 
@@ -100,6 +102,7 @@ export class OperatorProcess {
 
   /** It is gone between two instructions: nothing it awaited ever comes, nothing it planned ever happens. */
   crash(): void {
+    if (this.#life !== undefined) this.crashedMs = this.#options.clock.monotonicMs();
     this.#life?.end();
     this.#life = undefined;
     this.#operator = undefined;

@@ -36,6 +36,8 @@ export type SafetyOptions = {
   readonly secrets: () => readonly string[];
   /** How old what the operator knows may be at most, as the story has it. */
   readonly slackMs: number;
+  /** When an operator crashed last: what it was about to do it will not remember. */
+  readonly crashedMs: () => number;
   /** Whether the operators cannot do now what they would on a cluster. */
   readonly isHindered: (cluster: string) => boolean;
   readonly onViolation: (violation: Violation) => void;
@@ -51,6 +53,7 @@ const statusPath = /\/namespaces\/([^/]+)\/clustermeshes\/([^/]+)\/status\?/;
 const lossMs = 10_000;
 /** Back-off included, for what could not be done at once. */
 const unhinderedMs = 130_000;
+const crashMs = 5_000;
 
 /** The labels of a Peer that another control plane wrote, for a mesh that has a name we know. */
 export const othersLabels = {
@@ -70,6 +73,15 @@ export type OwnPeer = {
   readonly allowedIps: readonly string[];
   readonly ranges: readonly Range[];
   readonly endpoint: string | undefined;
+};
+
+/** A key that left the map of an agent. */
+type Loss = {
+  readonly cluster: SimCluster;
+  readonly node: SimNode;
+  readonly key: string;
+  readonly evictedMs: number;
+  readonly wantedSinceMs: number;
 };
 
 /** Watches a fleet for broken rules. */
@@ -152,21 +164,22 @@ export class Safety {
     if (removedMs === undefined || clock.monotonicMs() - removedMs > 1_000) return; // somebody else's doing
     const wantedMs = truth.wantedForMs(cluster.name, key);
     if (wantedMs === undefined || wantedMs <= slackMs) return;
-    this.#lookAgain(cluster, node, key, clock.monotonicMs() - wantedMs, lossMs);
+    const evictedMs = clock.monotonicMs();
+    this.#lookAgain({ cluster, node, key, evictedMs, wantedSinceMs: evictedMs - wantedMs }, lossMs);
   }
 
   /** A key that is missing must come back soon, as soon as the operator can do something about it. */
-  #lookAgain(cluster: SimCluster, node: SimNode, key: string, wantedSinceMs: number, inMs: number): void {
-    const { truth, clock, isHindered } = this.#options;
+  #lookAgain(loss: Loss, inMs: number): void {
+    const { truth, clock, isHindered, crashedMs } = this.#options;
+    const { cluster, node, key, evictedMs, wantedSinceMs } = loss;
     clock.after(inMs, () => {
       const wantedMs = truth.wantedForMs(cluster.name, key);
       if (wantedMs === undefined || clock.monotonicMs() - wantedMs !== wantedSinceMs) return;
       if (!node.agent.isRunning() || node.agent.peers().has(key)) return;
-      if (isHindered(cluster.name)) return this.#lookAgain(cluster, node, key, wantedSinceMs, unhinderedMs);
-      this.#broken(
-        "S6",
-        `the agent of ${node.name} lost key ${short(key)}, which stayed wanted, for more than ${lossMs / 1000} s`,
-      );
+      if (Math.abs(crashedMs() - evictedMs) < crashMs) return; // Kilo's own look, every five minutes, must do
+      if (isHindered(cluster.name)) return this.#lookAgain(loss, unhinderedMs);
+      const what = `the agent of ${node.name} lost key ${short(key)}, which stayed wanted, for more than ${lossMs / 1000} s`;
+      this.#broken("S6", what);
     });
   }
 
