@@ -35,9 +35,7 @@ export default defineConfig({
         test: {
           name: "simulation",
           include: ["test/simulation/*.test.ts"],
-          maxWorkers: 1,
-          fileParallelism: false,
-          sequence: { groupOrder: 2 }, // alone: each test keeps a core busy, and servers do not like to wait for it
+          sequence: { groupOrder: 2 }, // not beside servers: each file keeps a core busy
           testTimeout: 600_000,
         },
       },

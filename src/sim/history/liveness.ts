@@ -9,7 +9,7 @@ import { fieldsOf, listOf, textOf } from "../../core/json.ts";
 import type { Box } from "../box/box.ts";
 import type { SimCluster } from "../box/cluster.ts";
 import { isReady, type OwnPeer, ownPeers } from "./safety.ts";
-import { meet, type Truth } from "./truth.ts";
+import { meet, rangeOf, type Truth } from "./truth.ts";
 
 const meshStorage = "kilo.squat.ai/clustermeshes";
 const finalizer = "kilo-clustermesh.io/cleanup";
@@ -23,7 +23,12 @@ export function notConverged(box: Box, truth: Truth, isLate: boolean): readonly 
     const missing = [...wanted.values()].flatMap((want): string[] => {
       const peer = byKey.get(want.key);
       const who = `node ${want.node} of ${want.source}`;
-      if (peer === undefined) return [`${cluster.name} has no Peer for ${who}`];
+      if (peer === undefined) {
+        // The Peer of a node that is gone, if that is doubted, keeps what its successor needs for as long.
+        const range = rangeOf(want.podCidr);
+        const isHeld = peers.some(({ key, ranges }) => !wanted.has(key) && ranges.some((own) => meet(own, range)));
+        return isHeld && !isLate ? [] : [`${cluster.name} has no Peer for ${who}`];
+      }
       const faults = [
         ...[want.podCidr, `${want.wireguardIp}/32`]
           .filter((cidr) => !peer.allowedIps.includes(cidr))
