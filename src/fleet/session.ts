@@ -154,8 +154,10 @@ function startReads<Fact, Facts>(
         const found = await readOnce(api, read, facts, signal);
         if (found === undefined) break;
         const isNews = view.state === "done" || view.failure?.detail !== found.detail;
-        if (isNews) view = { state: "open", failure: found };
-        if (isNews) onChange("world");
+        if (isNews) {
+          view = { state: "open", failure: found };
+          onChange("world");
+        }
         await pause(waitMs * (1 - runtime.random() / 4));
         waitMs = Math.min(waitMs * 2, retryMs.most);
       }

@@ -26,3 +26,22 @@ export type LogFields = Readonly<Record<string, string | number | boolean | null
 
 /** What code with side effects needs of its surroundings. */
 export type Runtime = { readonly clock: Clock; readonly random: Random; readonly log: Log };
+
+/** A `sleep` made of an `after`: rejects with the signal's reason when it is aborted, also if it was before. */
+export function sleepWith(after: Clock["after"], ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted === true) {
+      reject(signal.reason);
+      return;
+    }
+    const end = (): void => {
+      callOff();
+      reject(signal?.reason);
+    };
+    const callOff = after(ms, () => {
+      signal?.removeEventListener("abort", end);
+      resolve();
+    });
+    signal?.addEventListener("abort", end, { once: true });
+  });
+}

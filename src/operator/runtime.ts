@@ -1,11 +1,16 @@
 // Time, chance and the log of a real process. Nothing else under src/operator but main.ts asks the machine for them.
 
 import { pino } from "pino";
-import type { Log, LogFields, Runtime } from "../kube/runtime.ts";
+import { type Clock, type Log, type LogFields, type Runtime, sleepWith } from "../kube/runtime.ts";
 
 /** The runtime of a real process. */
 export function systemRuntime(log: Log): Runtime {
-  const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now(), sleep, after };
+  const clock: Clock = {
+    nowMs: () => Date.now(),
+    monotonicMs: () => performance.now(),
+    after,
+    sleep: (ms, signal) => sleepWith(after, ms, signal),
+  };
   return { clock, random: Math.random, log };
 }
 
@@ -27,22 +32,6 @@ function after(ms: number, run: () => void): () => void {
 }
 
 const timerMs = (ms: number): number => Math.min(Math.max(0, Math.ceil(ms)), timerMsMax);
-
-function sleep(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    signal?.throwIfAborted();
-    const cancel = after(ms, () => {
-      signal?.removeEventListener("abort", stop);
-      resolve();
-    });
-    signal?.addEventListener("abort", stop, { once: true });
-
-    function stop(): void {
-      cancel();
-      reject(signal?.reason);
-    }
-  });
-}
 
 /** From which level on lines are written. */
 export type LogLevel = "debug" | "info" | "warn" | "error";

@@ -1,4 +1,4 @@
-import type { Clock } from "../kube/runtime.ts";
+import { type Clock, sleepWith } from "../kube/runtime.ts";
 
 /** More than anything of ours sets off in one step; without a limit a loop would keep time from passing at all. */
 const timersMax = 100_000;
@@ -33,22 +33,7 @@ export class VirtualClock implements Clock {
     };
   };
 
-  readonly sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
-    new Promise((resolve, reject) => {
-      if (signal?.aborted) {
-        reject(signal.reason);
-        return;
-      }
-      const end = (): void => {
-        callOff();
-        reject(signal?.reason);
-      };
-      const callOff = this.after(ms, () => {
-        signal?.removeEventListener("abort", end);
-        resolve();
-      });
-      signal?.addEventListener("abort", end, { once: true });
-    });
+  readonly sleep = (ms: number, signal?: AbortSignal): Promise<void> => sleepWith(this.after, ms, signal);
 
   /** How many timers are still to run. */
   get pending(): number {

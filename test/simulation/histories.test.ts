@@ -6,19 +6,18 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
+import { simCommand } from "../support/sim-command.ts";
 
 const root = join(import.meta.dirname, "../..");
+const [flags, program = ""] = [simCommand.slice(0, -1), simCommand.at(-1)];
 const folder = mkdtempSync(join(tmpdir(), "causeway-sim-"));
 afterAll(() => rmSync(folder, { recursive: true }));
-
-/** How `npm run sim` starts it. */
-const flags = ["--single-threaded-gc", "--max-semi-space-size=32"];
 
 type Run = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 
 function sim(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Run> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [...flags, join(root, "dist/sim/history/main.js"), ...args], {
+    const child = spawn(process.execPath, [...flags, join(root, program), ...args], {
       cwd: folder,
       env: { ...process.env, ...env },
       timeout: 500_000,

@@ -5,11 +5,10 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Mutant, Replacement } from "../mutants/mutants.ts";
+import { simCommand } from "./sim-command.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const copied = ["package.json", "tsconfig.json", "tsconfig.base.json", "src", "deploy"];
-/** How `npm run sim` starts it. */
-const flags = ["--single-threaded-gc", "--max-semi-space-size=32"];
 const buildMaxMs = 120_000;
 const campaignMaxMs = 400_000;
 
@@ -36,7 +35,7 @@ export async function playMutant(mutant: Mutant, histories: number): Promise<End
     const build = await run(copy, "node_modules/.bin/tsc", ["-b", "src/sim"], buildMaxMs);
     if (build.code !== 0) throw new Error(`the mutant does not compile:\n${build.stdout}${build.stderr}`);
     const options = ["--histories", String(histories), "--stop-at-first", "--jobs", "1"];
-    return await run(copy, process.execPath, [...flags, "dist/sim/history/main.js", ...options], campaignMaxMs);
+    return await run(copy, process.execPath, [...simCommand, ...options], campaignMaxMs);
   } finally {
     rmSync(copy, { recursive: true, force: true });
   }

@@ -2,6 +2,7 @@
 // follows kg 0.7.0 event by event, with its flaws; only what would compute the same again is left out.
 
 import type { Change } from "../store.ts";
+import { storages } from "../storages.ts";
 import type { Fields } from "../value.ts";
 import type { AgentOptions } from "./agent.ts";
 import { type Device, isAsWanted, newDevice, SessionMemory, writeDevice } from "./device.ts";
@@ -23,8 +24,6 @@ import { type Topology, topologyOf } from "./topology.ts";
 const dayS = 86_400;
 const checkInMs = 30_000; // the period of applies as well
 const checkInsPerResync = 10;
-const nodeStorage = "/nodes";
-const peerStorage = "kilo.squat.ai/peers";
 
 /** A node in memory; `address` is what its endpoint's name resolved to, `wasReady` is of the last apply. */
 type NodeEntry = { core: NodeCore; lastSeenS: number; wasReady: boolean; address: string | undefined };
@@ -76,14 +75,14 @@ export class KiloAgent {
     this.version += 1;
     this.#ticks = 0;
     this.#callOff = [
-      server.listen(nodeStorage, this.#onNode),
-      server.listen(peerStorage, (change) => this.#push({ peer: change })),
+      server.listen(storages.nodes, this.#onNode),
+      server.listen(storages.peers, (change) => this.#push({ peer: change })),
     ];
     this.#scheduleTick();
     this.#busy(() => {
-      for (const object of server.objects(nodeStorage)) this.#queueNode("ADDED", object);
+      for (const object of server.objects(storages.nodes)) this.#queueNode("ADDED", object);
       this.#drain();
-      for (const object of server.objects(peerStorage)) this.#isDue = this.peers.add(object) || this.#isDue;
+      for (const object of server.objects(storages.peers)) this.#isDue = this.peers.add(object) || this.#isDue;
       this.#drain();
     });
   }
@@ -133,9 +132,9 @@ export class KiloAgent {
     if (!this.isRunning) return;
     const { server } = this.#options;
     this.#busy(() => {
-      for (const object of server.objects(nodeStorage)) this.#queueNode("MODIFIED", object);
+      for (const object of server.objects(storages.nodes)) this.#queueNode("MODIFIED", object);
       this.#drain();
-      for (const object of server.objects(peerStorage)) this.#isDue = this.peers.relisted(object) || this.#isDue;
+      for (const object of server.objects(storages.peers)) this.#isDue = this.peers.relisted(object) || this.#isDue;
       this.#drain();
     });
   }

@@ -214,11 +214,6 @@ export class SimCluster {
     return old;
   }
 
-  /** Takes a token of the operator again, or for the first time. */
-  admit(token: string): void {
-    this.server.admit(token, { name: operator, rules: this.#options.operatorRules });
-  }
-
   /** A public key that nobody has. */
   newKey(): string {
     this.#keys += 1;

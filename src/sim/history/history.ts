@@ -23,8 +23,6 @@ export type Verdict = {
   readonly digest: string;
   readonly seen: ReadonlySet<string>;
   readonly virtualMs: number;
-  /** How often the fleet was planned. */
-  readonly plans: number;
   /** Everything that went into the digest, if it was asked for. */
   readonly trace: readonly string[];
   /** The fleet as it was at the end, as a world file. */
@@ -112,7 +110,6 @@ class History {
       box,
       truth: this.#truth,
       clock,
-      chance: chance.fork("stage"),
       weatherOf: (name) => this.#weather(name),
       operators: this.#operators,
       meshes: story.beginning.meshes,
@@ -193,8 +190,7 @@ class History {
     const digest = createHash("sha256").update(this.#trace.join("\n")).update(left.join("\n")).digest("hex");
     const virtualMs = this.#clock.monotonicMs();
     const world = (): string => worldOf(this.#box, this.#clock.nowMs());
-    const plans = this.#plans;
-    return { violation: this.#violation, digest, seen: this.#seen.all, virtualMs, plans, trace: this.#trace, world };
+    return { violation: this.#violation, digest, seen: this.#seen.all, virtualMs, trace: this.#trace, world };
   }
 
   async #until(atMs: number): Promise<void> {

@@ -5,14 +5,13 @@
 //   L3  ten minutes follow in which nothing is written, and next to nothing is planned
 //   L4  two minutes after the meshes are deleted, nothing of them is left
 
+import { clusterMeshFinalizer } from "../../api/cluster-mesh.ts";
 import { fieldsOf, listOf, textOf } from "../../core/json.ts";
 import type { Box } from "../box/box.ts";
 import type { SimCluster } from "../box/cluster.ts";
+import { storages } from "../storages.ts";
 import { isReady, type OwnPeer, ownPeers } from "./safety.ts";
 import { meet, rangeOf, type Truth } from "./truth.ts";
-
-const meshStorage = "kilo.squat.ai/clustermeshes";
-const finalizer = "kilo-clustermesh.io/cleanup";
 
 /** What is not as it should be on any cluster; `isLate` once every period of grace is over. */
 export function notConverged(box: Box, truth: Truth, isLate: boolean): readonly string[] {
@@ -74,7 +73,7 @@ const pairsOf = (clusters: readonly SimCluster[]): readonly string[] =>
 
 /** Statuses that do not say what is so. */
 export function notReported(box: Box, truth: Truth): readonly string[] {
-  return box.hub.server.objects(meshStorage).flatMap((mesh): string[] => {
+  return box.hub.server.objects(storages.meshes).flatMap((mesh): string[] => {
     const { name, namespace, generation } = fieldsOf(mesh["metadata"]);
     const id = `${String(namespace)}/${String(name)}`;
     const status = fieldsOf(mesh["status"]);
@@ -102,9 +101,9 @@ export function notReported(box: Box, truth: Truth): readonly string[] {
 
 /** What is left of deleted meshes. */
 export function notReleased(box: Box): readonly string[] {
-  const meshes = box.hub.server.objects(meshStorage).map((mesh) => {
+  const meshes = box.hub.server.objects(storages.meshes).map((mesh) => {
     const { name, namespace, finalizers } = fieldsOf(mesh["metadata"]);
-    const held = listOf(finalizers).includes(finalizer) ? ", held by our finalizer" : "";
+    const held = listOf(finalizers).includes(clusterMeshFinalizer) ? ", held by our finalizer" : "";
     return `mesh ${String(namespace)}/${String(name)} is still there${held}`;
   });
   return [

@@ -5,7 +5,7 @@ import { kiloProvider } from "../../kilo/provider.ts";
 import type { ClusterAccess } from "../../kube/access.ts";
 import { hostOf } from "../../kube/access.ts";
 import type { HttpAnswer, HttpRequest, Interceptor, Send } from "../../kube/interceptor.ts";
-import type { Clock, Log, LogFields, Random } from "../../kube/runtime.ts";
+import { type Clock, type Log, type LogFields, type Random, sleepWith } from "../../kube/runtime.ts";
 import { noMetrics } from "../../operator/metrics.ts";
 import { type Operator, startOperator } from "../../operator/operator.ts";
 import { deadlines } from "../deadlines.ts";
@@ -204,24 +204,6 @@ class Life {
     this.isAlive = false;
     this.#held = undefined;
   }
-}
-
-function sleepWith(after: Clock["after"], ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted === true) {
-      reject(signal.reason);
-      return;
-    }
-    const end = (): void => {
-      callOff();
-      reject(signal?.reason);
-    };
-    const callOff = after(ms, () => {
-      signal?.removeEventListener("abort", end);
-      resolve();
-    });
-    signal?.addEventListener("abort", end, { once: true });
-  });
 }
 
 function told(onSend: ProcessEvents["onSend"]): Interceptor {

@@ -10,6 +10,7 @@
 //   S8  a cluster's ranges stay with a node that is usable
 //   S9  no status claims what is not so
 
+import { meshLabel, sourceClusterLabel } from "../../api/peer.ts";
 import { fieldsOf, listOf, textOf } from "../../core/json.ts";
 import { LOCAL } from "../../core/world.ts";
 import type { KiloPlan } from "../../kilo/plan.ts";
@@ -17,6 +18,7 @@ import type { HttpRequest } from "../../kube/interceptor.ts";
 import type { Clock } from "../../kube/runtime.ts";
 import type { Box } from "../box/box.ts";
 import type { SimCluster, SimNode } from "../box/cluster.ts";
+import { storages } from "../storages.ts";
 import type { Change } from "../store.ts";
 import type { Fields } from "../value.ts";
 import { isWithin, meet, type Range, rangeOf, type Truth } from "./truth.ts";
@@ -43,11 +45,7 @@ export type SafetyOptions = {
   readonly onViolation: (violation: Violation) => void;
 };
 
-const peerStorage = "kilo.squat.ai/peers";
-const meshStorage = "kilo.squat.ai/clustermeshes";
 const managedBy = "app.kubernetes.io/managed-by";
-const meshLabel = "kilo-clustermesh.io/mesh";
-const sourceLabel = "kilo-clustermesh.io/source-cluster";
 const instanceLabel = "causeway.dev/instance";
 const statusPath = /\/namespaces\/([^/]+)\/clustermeshes\/([^/]+)\/status\?/;
 const lossMs = 10_000;
@@ -60,7 +58,7 @@ export const othersLabels = {
   [managedBy]: "causeway",
   [instanceLabel]: "another",
   [meshLabel]: "m",
-  [sourceLabel]: "z",
+  [sourceClusterLabel]: "z",
   "causeway.dev/mesh-namespace": "elsewhere",
   "causeway.dev/node": "z-1",
 };
@@ -105,12 +103,14 @@ export class Safety {
     this.#options = options;
     const { clusters, hub } = options.box;
     this.#stop = [
-      ...clusters.map((cluster) => cluster.server.listen(peerStorage, (change) => this.#peerChanged(cluster, change))),
       ...clusters.map((cluster) =>
-        cluster.server.listen("/nodes", (change) => this.#foreignChanged(cluster, "Node", change)),
+        cluster.server.listen(storages.peers, (change) => this.#peerChanged(cluster, change)),
       ),
-      hub.server.listen("/secrets", (change) => this.#foreignChanged(hub, "Secret", change)),
-      hub.server.listen(meshStorage, (change) => this.#meshChanged(change)),
+      ...clusters.map((cluster) =>
+        cluster.server.listen(storages.nodes, (change) => this.#foreignChanged(cluster, "Node", change)),
+      ),
+      hub.server.listen(storages.secrets, (change) => this.#foreignChanged(hub, "Secret", change)),
+      hub.server.listen(storages.meshes, (change) => this.#meshChanged(change)),
       hub.server.listen("events.k8s.io/events", ({ after }) => this.#written("an Event", after)),
     ];
   }
@@ -268,14 +268,14 @@ export class Safety {
   #claimed(mesh: string, before: Fields, after: Fields): void {
     if (!isReady(after)) return;
     if (isReady(before) && JSON.stringify(before["status"]) === JSON.stringify(after["status"])) return;
-    const { truth, box, slackMs } = this.#options;
+    const { truth, slackMs } = this.#options;
     const members = truth.meshes.find(({ id }) => id === mesh)?.members ?? [];
     for (const { cluster } of members) {
       const held = new Set(ownPeers(cluster).map(({ key }) => key));
       for (const [key, want] of truth.wantedOn(cluster.name)) {
         if (held.has(key) || !members.some((member) => member.name === want.source)) continue;
         const wantedMs = truth.wantedForMs(cluster.name, key) ?? 0;
-        if (wantedMs <= slackMs || box.clusters.length === 0) continue;
+        if (wantedMs <= slackMs) continue;
         this.#broken(
           "S9",
           `mesh ${mesh} says Ready, but ${cluster.name} has no Peer for node ${want.node} of ${want.source}`,
@@ -322,7 +322,7 @@ export function ownPeer(object: Fields): OwnPeer {
   const peer: OwnPeer = {
     name: textOf(fieldsOf(object["metadata"])["name"]) ?? "",
     key: textOf(spec["publicKey"]) ?? "",
-    source: textOf(labelsOf(object)[sourceLabel]) ?? "",
+    source: textOf(labelsOf(object)[sourceClusterLabel]) ?? "",
     allowedIps,
     ranges: allowedIps.map(rangeOf),
     endpoint: dnsOrIP === undefined ? undefined : `${String(fieldsOf(dnsOrIP)["ip"])}:${String(port)}`,
@@ -334,7 +334,7 @@ export function ownPeer(object: Fields): OwnPeer {
 /** The Peers on a cluster that carry our labels. */
 export const ownPeers = ({ server }: SimCluster): readonly OwnPeer[] =>
   server
-    .objects(peerStorage)
+    .objects(storages.peers)
     .filter((object) => isOwn(labelsOf(object)))
     .map(ownPeer);
 

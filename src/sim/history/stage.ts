@@ -3,7 +3,6 @@
 import type { Clock } from "../../kube/runtime.ts";
 import { type Box, meshesPath, meshNamespace } from "../box/box.ts";
 import type { SimCluster, SimNode } from "../box/cluster.ts";
-import type { Chance } from "../chance.ts";
 import type { OperatorProcess } from "./process.ts";
 import type { Deed, StoryMesh } from "./story.ts";
 import { Strangers } from "./strangers.ts";
@@ -15,7 +14,6 @@ export type StageOptions = {
   readonly box: Box;
   readonly truth: Truth;
   readonly clock: Clock;
-  readonly chance: Chance;
   readonly weatherOf: (cluster: string) => Weather;
   readonly operators: readonly OperatorProcess[];
   readonly meshes: readonly StoryMesh[];

@@ -1,5 +1,6 @@
 // What others do: people who write Peers of their own or edit ours, and tenants who lie about their nodes.
 
+import { nodeAnnotations } from "../../api/node.ts";
 import { fieldsOf } from "../../core/json.ts";
 import type { SimCluster, SimNode } from "../box/cluster.ts";
 import { othersLabels, ownPeers } from "./safety.ts";
@@ -10,7 +11,6 @@ import type { Edit, Forgery } from "./story.ts";
 export type StrangerOptions = Pick<StageOptions, "box" | "truth" | "clock" | "weatherOf" | "onTampered">;
 
 const peersPath = "/apis/kilo.squat.ai/v1alpha1/peers";
-const prefix = "kilo.squat.ai/";
 const meshNamespaceLabel = "causeway.dev/mesh-namespace";
 
 /** Everybody who is neither the administrator nor the operator. */
@@ -118,17 +118,17 @@ export class Strangers {
     node.agent.stop("crash");
     truth.liars.add(liar);
     const lies = {
-      "wireguard-ip": { [`${prefix}wireguard-ip`]: `10.4.${victim.number}.1/24` },
-      key: { [`${prefix}key`]: other?.agent.publicKey() ?? "none" },
-      endpoint: { [`${prefix}force-endpoint`]: `10.${8 + victim.number}.1.1:51820` },
-      garbage: { [`${prefix}wireguard-ip`]: "not-an-address", [`${prefix}key`]: "x".repeat(300) },
+      "wireguard-ip": { [nodeAnnotations.wireguardIp]: `10.4.${victim.number}.1/24` },
+      key: { [nodeAnnotations.key]: other?.agent.publicKey() ?? "none" },
+      endpoint: { [nodeAnnotations.forceEndpoint]: `10.${8 + victim.number}.1.1:51820` },
+      garbage: { [nodeAnnotations.wireguardIp]: "not-an-address", [nodeAnnotations.key]: "x".repeat(300) },
     }[what];
     cluster.annotate(node.name, lies);
     truth.refresh();
     this.#later(forMs, () => {
       truth.liars.delete(liar);
       if (cluster.nodes.get(node.name) === node) {
-        cluster.annotate(node.name, { [`${prefix}force-endpoint`]: null });
+        cluster.annotate(node.name, { [nodeAnnotations.forceEndpoint]: null });
         node.agent.start();
       }
       truth.refresh();
@@ -146,11 +146,11 @@ export class Strangers {
       metadata: {
         name,
         annotations: {
-          [`${prefix}key`]: other?.agent.publicKey() ?? cluster.newKey(),
-          [`${prefix}wireguard-ip`]: `10.4.${victim.number}.1/24`,
-          [`${prefix}granularity`]: "full",
-          [`${prefix}endpoint`]: "198.18.200.1:51820",
-          [`${prefix}last-seen`]: String(Math.floor(this.#options.clock.nowMs() / 1000)),
+          [nodeAnnotations.key]: other?.agent.publicKey() ?? cluster.newKey(),
+          [nodeAnnotations.wireguardIp]: `10.4.${victim.number}.1/24`,
+          [nodeAnnotations.granularity]: "full",
+          [nodeAnnotations.endpoint]: "198.18.200.1:51820",
+          [nodeAnnotations.lastSeen]: String(Math.floor(this.#options.clock.nowMs() / 1000)),
         },
       },
       spec: { podCIDR, podCIDRs: [podCIDR] },

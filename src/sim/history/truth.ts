@@ -1,10 +1,12 @@
 // What should be, worked out from what the API servers really hold, without a line of the planner: which keys each
 // cluster should know, since when, and what each of them may carry. Whoever checks a program needs a second opinion.
 
+import { nodeAnnotations } from "../../api/node.ts";
 import { fieldsOf, listOf, textOf } from "../../core/json.ts";
 import type { Clock } from "../../kube/runtime.ts";
 import type { Box } from "../box/box.ts";
 import type { SimCluster } from "../box/cluster.ts";
+import { storages } from "../storages.ts";
 import type { Fields } from "../value.ts";
 
 /** A key that a cluster should know. */
@@ -23,10 +25,6 @@ type Entry = { readonly cluster: SimCluster; readonly name: string; readonly ser
 /** A mesh that wants something. */
 export type TrueMesh = { readonly id: string; readonly members: readonly Entry[] };
 
-const nodesStorage = "/nodes";
-const meshStorage = "kilo.squat.ai/clustermeshes";
-const prefix = "kilo.squat.ai/";
-
 /** The truth about a fleet, kept up to date as its servers change. */
 export class Truth {
   readonly #box: Box;
@@ -35,9 +33,8 @@ export class Truth {
   readonly liars = new Set<string>();
   readonly #stop: readonly (() => void)[];
   #wanted = new Map<string, ReadonlyMap<string, Want>>();
-  /** Since when a cluster should know a key without a break, and when it last ceased to be so. */
+  /** Since when a cluster should know a key without a break. */
   readonly #since = new Map<string, number>();
-  readonly #until = new Map<string, number>();
   #meshes: readonly TrueMesh[] = [];
 
   constructor(box: Box, clock: Pick<Clock, "monotonicMs">) {
@@ -45,11 +42,12 @@ export class Truth {
     this.#clock = clock;
     this.#stop = [
       ...box.clusters.map(({ server }) =>
-        server.listen(nodesStorage, ({ type, before, after }) => {
-          if (type !== "MODIFIED" || before === undefined || !isHeartbeat(before, after)) this.refresh();
+        server.listen(storages.nodes, ({ type, before, after }) => {
+          if (type !== "MODIFIED" || before === undefined || meaningOfNode(before) !== meaningOfNode(after))
+            this.refresh();
         }),
       ),
-      box.hub.server.listen(meshStorage, ({ type, before, after }) => {
+      box.hub.server.listen(storages.meshes, ({ type, before, after }) => {
         if (type !== "MODIFIED" || before === undefined || meaningOfMesh(before) !== meaningOfMesh(after))
           this.refresh();
       }),
@@ -104,7 +102,7 @@ export class Truth {
     const now = new Map<string, Map<string, Want>>();
     for (const { members } of this.#meshes) {
       for (const target of members) {
-        const own = new Set(target.cluster.server.objects(nodesStorage).map(keyOfNode));
+        const own = new Set(target.cluster.server.objects(storages.nodes).map(keyOfNode));
         for (const source of members) {
           if (source.cluster === target.cluster) continue;
           const wants = now.get(target.cluster.name) ?? new Map<string, Want>();
@@ -122,15 +120,13 @@ export class Truth {
       const [old, fresh] = [before.get(name), now.get(name)];
       for (const key of fresh?.keys() ?? []) if (old?.has(key) !== true) this.#since.set(`${name} ${key}`, nowMs);
       for (const key of old?.keys() ?? []) {
-        if (fresh?.has(key) === true) continue;
-        this.#since.delete(`${name} ${key}`);
-        this.#until.set(`${name} ${key}`, nowMs);
+        if (fresh?.has(key) !== true) this.#since.delete(`${name} ${key}`);
       }
     }
   }
 
   #readMeshes(): readonly TrueMesh[] {
-    return this.#box.hub.server.objects(meshStorage).flatMap((mesh): TrueMesh[] => {
+    return this.#box.hub.server.objects(storages.meshes).flatMap((mesh): TrueMesh[] => {
       const { name, namespace, deletionTimestamp } = fieldsOf(mesh["metadata"]);
       const { clusters, suspend } = fieldsOf(mesh["spec"]);
       if (deletionTimestamp !== undefined || suspend === true) return [];
@@ -148,13 +144,13 @@ export class Truth {
   /** The nodes of a cluster that are as they should be. */
   #readNodes(cluster: SimCluster): readonly Want[] {
     const grants = [rangeOf(cluster.podCidr), rangeOf(cluster.wireguardCidr)];
-    const wants = cluster.server.objects(nodesStorage).flatMap((object): Want[] => {
+    const wants = cluster.server.objects(storages.nodes).flatMap((object): Want[] => {
       const metadata = fieldsOf(object["metadata"]);
       const name = textOf(metadata["name"]) ?? "";
       if (this.liars.has(`${cluster.name}/${name}`)) return [];
       const annotations = fieldsOf(metadata["annotations"]);
-      const key = textOf(annotations[`${prefix}key`]);
-      const wireguardIp = textOf(annotations[`${prefix}wireguard-ip`])?.split("/")[0];
+      const key = textOf(annotations[nodeAnnotations.key]);
+      const wireguardIp = textOf(annotations[nodeAnnotations.wireguardIp])?.split("/")[0];
       const podCidr = textOf(fieldsOf(object["spec"])["podCIDR"]);
       const address = listOf(fieldsOf(object["status"])["addresses"]).map((each) =>
         textOf(fieldsOf(each)["address"]),
@@ -174,12 +170,7 @@ export class Truth {
   }
 }
 
-/** Whether two readings of a node differ in nothing but the agent's check-in. */
-export function isHeartbeat(before: Fields, after: Fields): boolean {
-  return meaningOfNode(before) === meaningOfNode(after);
-}
-
-const keyOfNode = (node: Fields): unknown => fieldsOf(fieldsOf(node["metadata"])["annotations"])[`${prefix}key`];
+const keyOfNode = (node: Fields): unknown => fieldsOf(fieldsOf(node["metadata"])["annotations"])[nodeAnnotations.key];
 
 const meanings = new WeakMap<Fields, string>();
 
@@ -193,8 +184,8 @@ function meaningOfNode(node: Fields): string {
   );
   const text = [
     String(name),
-    own[`${prefix}key`],
-    own[`${prefix}wireguard-ip`],
+    own[nodeAnnotations.key],
+    own[nodeAnnotations.wireguardIp],
     fieldsOf(node["spec"])["podCIDR"],
     ...addresses,
   ].join("|");

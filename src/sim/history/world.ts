@@ -1,16 +1,17 @@
 import { stringify } from "yaml";
 import { fieldsOf, textOf } from "../../core/json.ts";
 import { type Box, meshNamespace } from "../box/box.ts";
+import { storages } from "../storages.ts";
 import type { Fields } from "../value.ts";
 
-const kept = ["/nodes", "kilo.squat.ai/peers", "kilo.squat.ai/clustermeshes"];
+const kept = [storages.nodes, storages.peers, storages.meshes];
 
 /** A fleet as a world file: what `causeway plan -f` and test/scenarios read. Secrets are named, their data is not. */
 export function worldOf(box: Box, nowMs: number): string {
   const secrets = box.hub.server
-    .objects("/secrets")
+    .objects(storages.secrets)
     .map(({ metadata }) => ({ apiVersion: "v1", kind: "Secret", metadata }));
-  const meshes = box.hub.server.objects("kilo.squat.ai/clustermeshes");
+  const meshes = box.hub.server.objects(storages.meshes);
   const spaces = meshes.map(({ metadata }) => textOf(fieldsOf(metadata)["namespace"]) ?? meshNamespace);
   const namespaces = [...new Set([meshNamespace, ...spaces])];
   const clusters = box.clusters.map((cluster) => ({
