@@ -18,7 +18,8 @@ const clusterStatus = apiObject({
     .optional(),
 });
 
-const finding = apiObject({
+/** Errors or warnings of one kind, summed up. */
+export const findingSchema = apiObject({
   code: z.string().describe("The finding, as docs/diagnostics.md explains it."),
   severity: z.enum(["error", "warning", "info"]),
   cluster: z.string().describe("The cluster it is about, if it is about one.").optional(),
@@ -27,8 +28,8 @@ const finding = apiObject({
   message: z.string().describe("The first of them, for a human."),
 });
 
-// metav1.Condition with its own limits, so that what is stored by other writers of conditions stays valid.
-const condition = apiObject({
+/** metav1.Condition with its own limits, so that what is stored by other writers of conditions stays valid. */
+export const conditionSchema = apiObject({
   type: z
     .string()
     .max(316)
@@ -52,11 +53,11 @@ const condition = apiObject({
 export const clusterMeshStatusSchema = apiObject({
   clusters: z.array(clusterStatus).describe("One item per cluster of the mesh.").optional(),
   conditions: z
-    .array(condition)
+    .array(conditionSchema)
     .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"] })
     .describe("Ready and the conditions that explain it.")
     .optional(),
-  findings: z.array(finding).describe("Errors and warnings about this mesh, summed up.").optional(),
+  findings: z.array(findingSchema).describe("Errors and warnings about this mesh, summed up.").optional(),
   observedGeneration: z.int().min(0).describe("The generation of the spec this status is of.").optional(),
   clusterCount: count.describe("Clusters in the mesh.").optional(),
   peers: count.describe("Nodes that are peers, over all clusters.").optional(),
@@ -67,4 +68,4 @@ export const clusterMeshStatusSchema = apiObject({
 export type ClusterMeshStatus = Immutable<z.output<typeof clusterMeshStatusSchema>>;
 
 /** One item of `status.conditions`. */
-export type Condition = Immutable<z.output<typeof condition>>;
+export type Condition = Immutable<z.output<typeof conditionSchema>>;

@@ -3,9 +3,9 @@ import { z } from "zod";
 // From zod to what apiextensions.k8s.io/v1 calls a structural schema. Whatever it would refuse is refused here, at the
 // place it was written, and not by an API server at install time.
 
-/** A schema that an API server accepts in a CRD. */
+/** A schema that an API server accepts in a CRD. Every place has a type but those that take a number or a text. */
 export interface StructuralSchema {
-  readonly type: string;
+  readonly type?: string;
   readonly properties?: Readonly<Record<string, StructuralSchema>>;
   readonly items?: StructuralSchema;
   readonly additionalProperties?: StructuralSchema;
@@ -28,12 +28,14 @@ export const structuralKeywords = [
   "maxLength",
   "minItems",
   "maxItems",
+  "maxProperties",
   "required",
   "properties",
   "additionalProperties",
   "items",
   "x-kubernetes-list-type",
   "x-kubernetes-list-map-keys",
+  "x-kubernetes-int-or-string",
   "x-kubernetes-preserve-unknown-fields",
   "x-kubernetes-validations",
 ] as const;
@@ -49,6 +51,7 @@ function structural(written: unknown, place: string): StructuralSchema {
   const unknown = Object.keys(fields).filter((keyword) => !structuralKeywords.some((known) => known === keyword));
   if (unknown.length > 0) return refuse(place, `uses ${unknown.join(", ")}`);
   const { type, properties, additionalProperties, items } = fields;
+  if (fields[takesBoth] === true) return inOrder(fields);
   if (typeof type !== "string") return refuse(place, "has no single type");
   if (type === "array" && items === undefined) return refuse(place, "is an array without items");
   if (properties !== undefined && additionalProperties !== undefined) {
@@ -67,15 +70,15 @@ function structural(written: unknown, place: string): StructuralSchema {
   return { ...inOrder(nested), type };
 }
 
+const keepsAll = "x-kubernetes-preserve-unknown-fields";
+const takesBoth = "x-kubernetes-int-or-string";
+
 function rewritten(fields: Fields): Fields {
-  // What is kept whatever it holds cannot be described any closer.
-  const keepsAll = "x-kubernetes-preserve-unknown-fields";
-  if (fields[keepsAll] === true) {
-    return {
-      ...(fields["description"] === undefined ? {} : { description: fields["description"] }),
-      type: "object",
-      [keepsAll]: true,
-    };
+  // Where a number and a text are taken alike, a CRD may say nothing of the type.
+  if (fields[takesBoth] === true) return { ...described(fields), [takesBoth]: true };
+  // What is kept whatever it holds cannot be described any closer, but for the fields that are known.
+  if (fields[keepsAll] === true && fields["properties"] === undefined) {
+    return { ...described(fields), type: "object", [keepsAll]: true };
   }
   if (fields["type"] === "integer") return sizedInteger(fields);
   if (fields["format"] === "date-time") {
@@ -83,6 +86,10 @@ function rewritten(fields: Fields): Fields {
     return rest;
   }
   return fields;
+}
+
+function described({ description }: Fields): Fields {
+  return description === undefined ? {} : { description };
 }
 
 const int32Max = 2 ** 31 - 1;

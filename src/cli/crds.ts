@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stringify } from "yaml";
-import { clusterMeshCrd } from "../api/crd.ts";
+import { ciliumCrds, clusterMeshCrd } from "../api/crd.ts";
 
 /** A generated file: its name in `crds/` and its whole text. */
 export type CrdFile = { readonly name: string; readonly text: string };
@@ -13,7 +13,7 @@ export const crdFolder = fileURLToPath(new URL("../../crds/", import.meta.url));
 
 /** Every file of `crds/`, from the schemas. */
 export function renderCrds(): readonly CrdFile[] {
-  return [clusterMeshCrd()].map((crd) => ({
+  return [clusterMeshCrd(), ...ciliumCrds()].map((crd) => ({
     name: `${crd.spec.group}_${crd.spec.names.plural}.yaml`,
     text: `# Generated from the schemas in src/api by \`npm run crds\`; do not edit.\n${stringify(crd, { lineWidth: 0 })}`,
   }));
