@@ -18,7 +18,7 @@ const sources = tracked.filter((path) => /^src\/.*\.ts$/.test(path));
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
 
 describe("layers", () => {
-  const pure = ["api", "core", "kilo"];
+  const pure = ["api", "core", "kilo", "cilium"];
   const scratch = join(root, "node_modules/.cache/causeway-tidy");
   afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 

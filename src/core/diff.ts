@@ -113,37 +113,39 @@ export function keeperOf(desired: Pick<Desired, "name" | "origin">, holders: rea
 
 /** Names for what has to be created. Only where two want one name, or it is taken, does anything but the wish decide. */
 function nameDesired(plan: TargetPlan, keepers: ReadonlyMap<Desired, Item>): Map<Desired, string> {
-  const taken = new Set(plan.items.map((item) => item.name));
+  const taken = new Set(plan.items.map(nameKey));
   const names = new Map<Desired, string>();
   const wishes = new Map<string, Desired[]>();
   for (const desired of plan.desired) {
     const keeper = keepers.get(desired);
     if (keeper !== undefined) names.set(desired, keeper.name);
-    else appendTo(wishes, desired.name, desired);
+    else appendTo(wishes, nameKey(desired), desired);
   }
   const disputed: Desired[] = [];
-  for (const [name, same] of wishes) {
+  for (const [key, same] of wishes) {
     const [first, ...others] = same.length === 1 ? same : same.sort(byOrigin);
     if (first === undefined) continue;
-    if (name === "" || taken.has(name)) disputed.push(first);
+    if (first.name === "" || taken.has(key)) disputed.push(first);
     else {
-      taken.add(name);
-      names.set(first, name);
+      taken.add(key);
+      names.set(first, first.name);
     }
     appendAll(disputed, others);
   }
   for (const desired of disputed.sort((a, b) => compareText(a.name, b.name) || byOrigin(a, b))) {
     let identity = desired.origin;
     let name = alternativeName(desired.name, identity);
-    while (taken.has(name)) {
+    while (taken.has(nameKey({ kind: desired.kind, name }))) {
       identity += `|${desired.slot}`;
       name = alternativeName(desired.name, identity);
     }
-    taken.add(name);
+    taken.add(nameKey({ kind: desired.kind, name }));
     names.set(desired, name);
   }
   return names;
 }
+
+const nameKey = ({ kind, name }: Pick<Item, "kind" | "name">): string => `${kind} ${name}`;
 
 const byOrigin = (a: Desired, b: Desired): number => compareText(a.origin, b.origin) || compareText(a.slot, b.slot);
 
@@ -173,7 +175,8 @@ function collectHolds(plan: TargetPlan): Hold[] {
 }
 
 function writeStep(target: ClusterId, desired: Desired, item: Item | undefined, name: string): Step | undefined {
-  const { kind, labels, fields } = desired;
+  const { kind, labels, fields, sealed } = desired;
+  const content = { labels, fields, ...(sealed === undefined ? {} : { sealed }) };
   if (item === undefined) {
     const operation: Operation = {
       target,
@@ -186,7 +189,7 @@ function writeStep(target: ClusterId, desired: Desired, item: Item | undefined, 
       uid: undefined,
       resourceVersion: undefined,
       claims: { before: [], after: desired.claims },
-      content: { labels, fields },
+      content,
     };
     return { operation, narrow: undefined };
   }
@@ -205,7 +208,7 @@ function writeStep(target: ClusterId, desired: Desired, item: Item | undefined, 
     uid: item.uid,
     resourceVersion: item.resourceVersion,
     claims: { before: item.claims, after: desired.claims },
-    content: { labels, fields },
+    content,
   };
   return { operation, narrow: () => narrowing(operation, desired, item) };
 }
@@ -227,7 +230,7 @@ const removal = (target: ClusterId, item: Item) => ({
   target,
   kind: item.kind,
   name: item.name,
-  intents: item.intent === undefined ? [] : [item.intent],
+  intents: item.intents ?? (item.intent === undefined ? [] : [item.intent]),
   changes: [],
   uid: item.uid,
   resourceVersion: item.resourceVersion,
@@ -235,6 +238,13 @@ const removal = (target: ClusterId, item: Item) => ({
 
 function deleteStep(target: ClusterId, item: Item, reason: string): Step {
   const claims = { before: item.claims, after: [] };
+  const { standing } = item;
+  const leave = standing.owner === "us" && standing.ifUnwanted.do === "delete" ? standing.ifUnwanted.leave : undefined;
+  if (leave !== undefined) {
+    const changes = [...changesBetween(item.fields, leave.fields), ...labelChanges(item.labels, leave.labels)];
+    const release = { ...removal(target, item), action: "update", reason, claims, changes, content: leave } as const;
+    return { operation: { ...release, releases: true }, narrow: undefined };
+  }
   return { operation: { ...removal(target, item), action: "delete", reason, claims }, narrow: undefined };
 }
 

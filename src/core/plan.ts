@@ -3,6 +3,7 @@
 
 import type { Diagnostic } from "./diagnostic.ts";
 import type { Cidr } from "./net/cidr.ts";
+import type { Redacted } from "./redacted.ts";
 import type { ClusterId } from "./world.ts";
 
 /** One comparable value of an object. Lists are compared as multisets: their order carries no meaning. */
@@ -10,6 +11,16 @@ export type Field = string | number | boolean | null | readonly string[];
 
 /** The comparable content of an object, by path. */
 export type Fields = Readonly<Record<string, Field>>;
+
+/** What only the write itself may see: for fields whose value is a secret, which `fields` has as a hash or a mark. */
+export type Sealed = Redacted<Readonly<Record<string, unknown>>>;
+
+/** The content of an object that is written. */
+export type Content = {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly fields: Fields;
+  readonly sealed?: Sealed;
+};
 
 /** Something that should exist on a target. */
 export type Desired = {
@@ -27,6 +38,7 @@ export type Desired = {
   readonly claimsPath: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly fields: Fields;
+  readonly sealed?: Sealed;
   /** Why it appears, if it is created. */
   readonly because: string;
   /** Why it changes, by path; the first path that changed names the reason. */
@@ -35,7 +47,8 @@ export type Desired = {
 
 /** What becomes of an object of ours when nothing desires it. */
 export type IfUnwanted =
-  | { readonly do: "delete"; readonly reason: string }
+  /** With `leave` it is not deleted: it is others' as well, and that is what they are left with. */
+  | { readonly do: "delete"; readonly reason: string; readonly leave?: Content }
   | { readonly do: "hold"; readonly reason: string; readonly detail: string; readonly graceSinceMs?: number };
 
 /** Whose an object is. Foreign objects are never touched. */
@@ -53,6 +66,8 @@ export type Item = {
   readonly origin: string | undefined;
   /** The intent it was written for, and the cluster it stands for, as far as its labels tell. */
   readonly intent: string | undefined;
+  /** All of them, where it was written for several. */
+  readonly intents?: readonly string[];
   readonly party: string | undefined;
   readonly claims: readonly Cidr[];
   readonly labels: Readonly<Record<string, string>>;
@@ -105,7 +120,9 @@ export type Operation = {
   /** The ranges its object holds before and after: if it fails, nobody may be given what it still has. */
   readonly claims: { readonly before: readonly Cidr[]; readonly after: readonly Cidr[] };
   /** What the object must hold afterwards; absent for delete and touch. */
-  readonly content?: { readonly labels: Readonly<Record<string, string>>; readonly fields: Fields };
+  readonly content?: Content;
+  /** An update that takes away what nothing wants any more. */
+  readonly releases?: true;
 };
 
 /** Joins the plans of several providers; a slot on a target has one owner. */

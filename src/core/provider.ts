@@ -2,15 +2,17 @@
 // exist and what is true; watching, applying, retrying and reporting are the engine's and know nothing of any kind.
 
 import type { Diagnostic } from "./diagnostic.ts";
-import type { Field, Fields, Item, Operation, Plan } from "./plan.ts";
-import type { Resource } from "./resource.ts";
+import type { Content, Field, Item, Operation, Plan } from "./plan.ts";
+import type { Resource, Scope } from "./resource.ts";
 import type { Result } from "./result.ts";
 import type { ApplyReport, Condition } from "./status.ts";
 import type { ClusterId, Observed, SecretAccess, World } from "./world.ts";
 
-/** A kind whose objects are watched on every cluster. `read` never throws and keeps only what planning needs. */
+/** Objects of a kind that are watched on every cluster. `read` never throws and keeps only what planning needs. */
 export type Watched<Fact> = {
   readonly resource: Resource;
+  /** Which of them: all, if nothing is said. Several watches of one resource must not overlap. */
+  readonly scope?: Scope;
   readonly read: (raw: unknown) => Fact;
   /** Two readings that mean the same: the newer one is kept, and nothing is planned for it. */
   readonly same: (a: Fact, b: Fact) => boolean;
@@ -25,6 +27,27 @@ export type ReadOnce<Fact> = {
   readonly name: string | undefined;
   readonly read: (raw: unknown) => Fact;
 };
+
+/** Something that no watch tells and that is asked for again and again. */
+export type Poll<Fact> = {
+  /** What is asked: the same key is the same question. */
+  readonly key: string;
+  readonly everyMs: number;
+  readonly question: Question;
+  readonly read: (answer: Result<unknown, { readonly detail: string }>) => Fact;
+  readonly same: (a: Fact, b: Fact) => boolean;
+};
+
+/** A question to a pod, asked through its API server; or one that whoever put the operator together knows to ask. */
+export type Question =
+  | {
+      readonly via: "pod";
+      readonly namespace: string;
+      readonly pod: string;
+      readonly port: number;
+      readonly path: string;
+    }
+  | { readonly via: "probe"; readonly probe: unknown };
 
 /** A cluster that has to be observed, and what people call it. */
 export type Member = {
@@ -71,20 +94,14 @@ export type Report = {
   readonly findings: readonly Diagnostic[];
 };
 
-/** The content of an object that is written. */
-export type Content = { readonly labels: Readonly<Record<string, string>>; readonly fields: Fields };
-
 /** A way of joining clusters. */
 export type Provider<Intent, Fact, Facts, P extends Plan> = {
   readonly name: string;
   readonly intents: {
-    readonly resource: Resource;
+    readonly kinds: readonly IntentKind<Intent>[];
     readonly finalizer: string;
-    /** `<namespace>/<name>` as plans name it. */
-    readonly idOf: (intent: Intent) => string;
-    readonly read: (raw: unknown) => Result<Intent, { readonly detail: string }>;
-    /** Every cluster that the intent names or has named, one by one. */
-    readonly members: (intent: Intent) => readonly Member[];
+    /** Every cluster that the intent names or has named, one by one; `all` are the intents that are known beside it. */
+    readonly members: (intent: Intent, all: readonly Intent[]) => readonly Member[];
   };
   readonly watches: readonly Watched<Fact>[];
   readonly reads: readonly ReadOnce<Fact>[];
@@ -97,12 +114,44 @@ export type Provider<Intent, Fact, Facts, P extends Plan> = {
   /** The kinds that are written, by the name that operations give them. */
   readonly kinds: Readonly<Record<string, WrittenKind>>;
   readonly report: (plan: P, intent: Intent, evidence: Evidence) => Report;
+  /** What is asked of each cluster from now on; what was asked before and is not among it, no longer. */
+  readonly polls?: (plan: P) => ReadonlyMap<ClusterId, readonly Poll<Fact>[]>;
+  /** Measurements of the provider's own, all of them after every plan: a series that is not among them has ended. */
+  readonly samples?: (plan: P) => readonly Sample[];
+};
+
+/** A kind of intents. */
+export type IntentKind<Intent> = {
+  readonly resource: Resource;
+  /** What plans call an intent; no two kinds give two objects one id. */
+  readonly idOf: (place: IntentPlace) => string;
+  readonly read: (raw: unknown, place: IntentPlace) => Result<Intent, { readonly detail: string }>;
+  /** It is only looked at: nothing is written to it, and there may be nothing of it to be had. */
+  readonly passive?: true;
+};
+
+/** Where an intent is: the workspace, where there are several, its namespace and its name. */
+export type IntentPlace = { readonly workspace: string | undefined; readonly namespace: string; readonly name: string };
+
+/** One measurement under one of the names that a provider lists. */
+export type Sample = {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
 };
 
 /** How objects of a kind are written. */
 export type WrittenKind = {
   readonly resource: Resource;
-  readonly manifest: (name: string, content: Content) => Readonly<Record<string, unknown>>;
+  readonly manifest: (
+    name: string,
+    content: Content,
+  ) => Readonly<Record<string, unknown>> | Promise<Readonly<Record<string, unknown>>>;
+  /**
+   * How one that exists is changed: the fields we hold are applied (the default), the whole is replaced, or the manifest
+   * is merged into what others hold, a null taking a field away.
+   */
+  readonly update?: "apply" | "replace" | "merge";
 };
 
 /** The fields that must not be there, as a merge patch that removes them; nothing when all are wanted. */

@@ -7,6 +7,13 @@ export type Resource = {
   readonly namespaced: boolean;
 };
 
+/** Which objects of a kind: one namespace or all, everything or what selectors match. */
+export type Scope = {
+  readonly namespace?: string;
+  readonly fieldSelector?: string;
+  readonly labelSelector?: string;
+};
+
 /** Namespaces: the UID of one of them, kube-system, tells a cluster from every other. */
 export const namespaces: Resource = {
   group: "",

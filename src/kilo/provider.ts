@@ -63,10 +63,8 @@ export function kiloProvider(options: KiloOptions): Provider<MeshIntent, KiloFac
   return {
     name: "kilo",
     intents: {
-      resource: clusterMeshes,
+      kinds: [{ resource: clusterMeshes, idOf: ({ namespace, name }) => `${namespace}/${name}`, read: meshReader() }],
       finalizer: clusterMeshFinalizer,
-      idOf: (mesh) => mesh.id,
-      read: meshReader(),
       members: membersOf,
     },
     watches: [

@@ -1,14 +1,8 @@
 // What we ask of one API server. The HTTP client implements it, and so may anything else that behaves alike.
 
-import type { Resource } from "../core/resource.ts";
+import type { Resource, Scope } from "../core/resource.ts";
 import type { Result } from "../core/result.ts";
 import type { KubeFailure } from "./failure.ts";
-
-/** Which objects of a kind: one namespace or all, everything or what a field selector matches. */
-export type Scope = {
-  readonly namespace?: string;
-  readonly fieldSelector?: string;
-};
 
 /** One object of a kind. */
 export type ObjectRef = { readonly name: string; readonly namespace?: string };
@@ -20,6 +14,14 @@ export type WatchEvent =
 
 /** What guards a removal: nothing but exactly this object, as it was seen, may go. */
 export type Preconditions = { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined };
+
+/** A path on a port of a pod. */
+export type PodQuestion = {
+  readonly namespace: string;
+  readonly pod: string;
+  readonly port: number;
+  readonly path: string;
+};
 
 /** Part of an object that has a path of its own. */
 export type Subresource = "status";
@@ -64,6 +66,8 @@ export type KubeApi = {
     preconditions: Preconditions,
     signal: AbortSignal,
   ): Promise<Result<undefined, KubeFailure>>;
+  /** What a pod answers to a GET on one of its ports, asked through the API server. */
+  ask(question: PodQuestion, signal: AbortSignal): Promise<Result<string, KubeFailure>>;
   /** Ends every connection. */
   close(): Promise<void>;
 };

@@ -15,6 +15,8 @@ export type FactStoreOptions<F> = {
   readonly same: (a: F, b: F) => boolean;
   /** Objects have keys with a namespace. */
   readonly namespaced: boolean;
+  /** Where one list shows several workspaces: the one that an object is in, which its key begins with. */
+  readonly workspaceOf?: ((raw: unknown) => string | undefined) | undefined;
   readonly objectsMax: number;
   /** An object without a name, or a bug of ours; the caller says so where people see it. */
   readonly onFault: (fault: StoreFault, detail: string) => void;
@@ -268,8 +270,15 @@ export class FactStore<F> {
       this.#options.onFault("unkeyed", `metadata.${name === undefined ? "name" : "namespace"} is missing`);
       return undefined;
     }
+    const { workspaceOf, namespaced } = this.#options;
+    const workspace = workspaceOf?.(raw);
+    if (workspaceOf !== undefined && workspace === undefined) {
+      this.#options.onFault("unkeyed", "the workspace is missing");
+      return undefined;
+    }
+    const inside = namespaced ? `${namespace}/${name}` : name;
     return {
-      key: this.#options.namespaced ? `${namespace}/${name}` : name,
+      key: workspace === undefined ? inside : `${workspace}|${inside}`,
       uid: textOf(metadata["uid"]) ?? "",
       resourceVersion: textOf(metadata["resourceVersion"]) ?? "",
     };

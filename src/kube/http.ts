@@ -9,7 +9,7 @@
 //   transport      connections, deadlines, limits           transport.ts, exchange.ts
 
 import { fieldsOf, textOf } from "../core/json.ts";
-import { type Resource, resourceName } from "../core/resource.ts";
+import { type Resource, resourceName, type Scope } from "../core/resource.ts";
 import { err, ok, type Result } from "../core/result.ts";
 import { type ClusterAccess, hostOf } from "./access.ts";
 import type { KubeApi } from "./api.ts";
@@ -20,7 +20,7 @@ import { type HttpAnswer, type HttpRequest, type Interceptor, throughAll } from 
 import { jsonOf } from "./json-text.ts";
 import { measured, type RequestMeasure, type WatchMeasure } from "./measure.ts";
 import { type AskPage, readPages } from "./pages.ts";
-import { collectionPath, creationPath, objectPath, withQuery } from "./paths.ts";
+import { collectionPath, creationPath, objectPath, podPath, withQuery } from "./paths.ts";
 import { limited, rateLimit } from "./rate-limit.ts";
 import { repeated, retryBudget } from "./retry.ts";
 import type { Random, Runtime } from "./runtime.ts";
@@ -160,22 +160,25 @@ function openLine(access: ClusterAccess, runtime: Runtime, settings: Settings): 
   };
 }
 
-function reads(line: Line, settings: Settings, random: Random): Pick<KubeApi, "get" | "list" | "newest" | "watch"> {
+function reads(
+  line: Line,
+  settings: Settings,
+  random: Random,
+): Pick<KubeApi, "ask" | "get" | "list" | "newest" | "watch"> {
   return {
     get: (resource, ref, signal) =>
       line.call({ ...reading("get", resource), path: objectPath(resource, ref) }, line.json, signal),
 
-    list: (resource, { namespace, fieldSelector }, onPage, signal) => {
-      const path = collectionPath(resource, namespace);
-      const selected = fieldSelector === undefined ? {} : { fieldSelector };
+    list: (resource, scope, onPage, signal) => {
+      const path = collectionPath(resource, scope.namespace);
       const askPage: AskPage = (page) =>
-        line.call({ ...reading("list", resource), path, query: { ...selected, ...page } }, line.json, signal);
+        line.call({ ...reading("list", resource), path, query: { ...selectors(scope), ...page } }, line.json, signal);
       return readPages(askPage, onPage, settings.objectsMax);
     },
 
-    newest: async (resource, { namespace, fieldSelector }, signal) => {
-      const path = collectionPath(resource, namespace);
-      const query = { limit: "1", ...(fieldSelector === undefined ? {} : { fieldSelector }) };
+    newest: async (resource, scope, signal) => {
+      const path = collectionPath(resource, scope.namespace);
+      const query = { limit: "1", ...selectors(scope) };
       // One object at most: the deadline of a get, not that of a list.
       const answer = await line.call({ ...reading("get", resource), path, query }, line.json, signal);
       if (!answer.ok) return answer;
@@ -183,8 +186,8 @@ function reads(line: Line, settings: Settings, random: Random): Pick<KubeApi, "g
       return version === undefined ? err({ kind: "garbled", detail: "a list without a resourceVersion" }) : ok(version);
     },
 
-    watch: (resource, { namespace, fieldSelector, resourceVersion }, onEvent, signal) => {
-      const path = collectionPath(resource, namespace);
+    watch: (resource, { resourceVersion, ...scope }, onEvent, signal) => {
+      const path = collectionPath(resource, scope.namespace);
       const stream = watchStream(onEvent, settings.lineBytesMax, line.tidy);
       const onChunk = (chunk: Buffer): KubeFailure | undefined => {
         const before = stream.events();
@@ -197,7 +200,7 @@ function reads(line: Line, settings: Settings, random: Random): Pick<KubeApi, "g
         resourceVersion,
         allowWatchBookmarks: "true",
         timeoutSeconds: String(300 + Math.floor(random() * 301)), // so that not all of them end at once
-        ...(fieldSelector === undefined ? {} : { fieldSelector }),
+        ...selectors(scope),
       };
       const ended: Read<undefined> = (answer) => {
         const text = line.good(answer);
@@ -206,8 +209,17 @@ function reads(line: Line, settings: Settings, random: Random): Pick<KubeApi, "g
       };
       return line.call({ ...reading("watch", resource), path, query, onChunk }, ended, signal);
     },
+
+    ask: (question, signal) => line.call({ ...reading("get", pods), path: podPath(question) }, line.good, signal),
   };
 }
+
+const pods: Resource = { group: "", version: "v1", plural: "pods", kind: "Pod", namespaced: true };
+
+const selectors = ({ fieldSelector, labelSelector }: Scope): Readonly<Record<string, string>> => ({
+  ...(fieldSelector === undefined ? {} : { fieldSelector }),
+  ...(labelSelector === undefined ? {} : { labelSelector }),
+});
 
 function writes(
   { call, json }: Line,

@@ -3,11 +3,10 @@
 
 import { invariant } from "../core/assert.ts";
 import { fieldsOf, textOf } from "../core/json.ts";
-import type { Resource } from "../core/resource.ts";
-import { resourceName } from "../core/resource.ts";
+import { type Resource, resourceName, type Scope } from "../core/resource.ts";
 import type { Result } from "../core/result.ts";
 import { err } from "../core/result.ts";
-import type { KubeApi, Scope, WatchEvent } from "./api.ts";
+import type { KubeApi, WatchEvent } from "./api.ts";
 import type { Held, StoreFault } from "./fact-store.ts";
 import { FactStore } from "./fact-store.ts";
 import type { KubeFailure } from "./failure.ts";
@@ -23,6 +22,8 @@ export type InformerOptions<F> = {
   readonly api: KubeApi;
   readonly resource: Resource;
   readonly scope: Scope;
+  /** Where one list shows several workspaces: the one that an object is in. */
+  readonly workspaceOf?: (raw: unknown) => string | undefined;
   /** The compact fact of an object; must not throw. */
   readonly read: (raw: unknown) => F;
   /** Two readings that mean the same: the newer is kept, but nobody is told. */
@@ -54,7 +55,7 @@ export type InformerView<F> =
 
 type Known<F> = Exclude<InformerView<F>, { readonly state: "syncing" }>;
 
-/** One kind on one server, kept up to date. Keys are `namespace/name`, or `name` where there are no namespaces. */
+/** One kind on one server, kept up to date. Keys are `namespace/name`, or `name` where there are no namespaces, after `workspace|` where there are workspaces. */
 export type Informer<F> = {
   /** What is known now; once a list has been complete, never `syncing` again. */
   readonly view: () => InformerView<F>;
@@ -109,6 +110,7 @@ class Driver<F> {
       read,
       same,
       namespaced: resource.namespaced,
+      workspaceOf: options.workspaceOf,
       objectsMax: this.#objectsMax,
       onFault: (fault, detail) => this.#complain(faultMessages[fault], { detail }),
     });

@@ -1,6 +1,6 @@
 import type { Resource } from "../core/resource.ts";
 import { err, ok, type Result } from "../core/result.ts";
-import type { ObjectRef, Subresource } from "./api.ts";
+import type { ObjectRef, PodQuestion, Subresource } from "./api.ts";
 import type { KubeFailure } from "./failure.ts";
 
 /** The path of all objects of a kind, in one namespace or in all. */
@@ -25,6 +25,14 @@ export function objectPath(
   if (!collection.ok) return collection;
   const rest = joined([name, ...(subresource === undefined ? [] : [subresource])]);
   return rest.ok ? ok(`${collection.value}${rest.value}`) : rest;
+}
+
+/** The path through which an API server passes a question on to a pod. */
+export function podPath({ namespace, pod, port, path }: PodQuestion): Result<string, KubeFailure> {
+  const asked = path.split("/").filter((segment) => segment !== "");
+  const named = joined([pod, ...asked]);
+  if (!named.ok) return named;
+  return joined(["api", "v1", "namespaces", namespace, "pods", `${pod}:${port}`, "proxy", ...asked]);
 }
 
 /** A path with its query, in which nothing means anything but itself. */

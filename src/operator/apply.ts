@@ -56,7 +56,7 @@ export async function applyOperations(input: ApplyInput): Promise<ApplyOutcome> 
     input.signal.throwIfAborted();
     const wave = nextWave(input.operations, index);
     index += wave.length;
-    if (wave[0]?.action === "delete" && !input.isCurrent()) {
+    if ((wave[0]?.action === "delete" || wave[0]?.releases === true) && !input.isCurrent()) {
       return { applied, failed, skipped: input.operations.length - index + wave.length, waiting };
     }
     for (const { claims } of wave.filter((operation) => !input.isAllowed(operation))) {
@@ -129,7 +129,7 @@ function refOf({ namespaced }: Resource, name: string): ObjectRef {
 
 async function write(
   operation: Operation,
-  { resource, manifest }: WrittenKind,
+  { resource, manifest, update = "apply" }: WrittenKind,
   { session, signal, nowIso }: ApplyInput,
 ): Promise<Result<undefined, KubeFailure>> {
   const { api } = session;
@@ -157,16 +157,14 @@ async function write(
     }
     case "create":
       if (content === undefined) return err({ kind: "invalid", detail: "a create without content" });
-      return taken(await api.create(resource, manifest(name, content), signal));
+      return taken(await api.create(resource, withoutNulls(await manifest(name, content)), signal));
     case "update": {
       if (content === undefined) return err({ kind: "invalid", detail: "an update without content" });
-      const body = manifest(name, content);
-      const answer = await api.apply(
-        resource,
-        ref,
-        { ...body, metadata: { ...fieldsOf(body["metadata"]), ...guard } },
-        signal,
-      );
+      const plain = await manifest(name, content);
+      const body = { ...plain, metadata: { ...fieldsOf(plain["metadata"]), ...guard } };
+      if (update === "merge") return taken(await api.patch(resource, ref, body, signal));
+      if (update === "replace") return taken(await api.replace(resource, ref, body, signal));
+      const answer = await api.apply(resource, ref, body, signal);
       if (!answer.ok) return answer;
       const patch = leftovers(operation, answer.value);
       if (patch === undefined) return taken(answer);
@@ -175,6 +173,17 @@ async function write(
       return taken(await api.patch(resource, ref, { ...patch, metadata }, signal));
     }
   }
+}
+
+/** What is not to be there need not be said of something new, and what is said so by a null is not understood. */
+function withoutNulls(value: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([key, field]): [string, unknown][] => {
+      if (field === null) return [];
+      const isObject = typeof field === "object" && !Array.isArray(field);
+      return [[key, isObject ? withoutNulls(fieldsOf(field)) : field]];
+    }),
+  );
 }
 
 /** What must go and is still there: server-side apply only removes what it put there itself. */

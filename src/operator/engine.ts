@@ -10,7 +10,8 @@ import type { Operation, Plan } from "../core/plan.ts";
 import type { Provider, Remainder, Report } from "../core/provider.ts";
 import type { ApplyReport } from "../core/status.ts";
 import { type ClusterId, lastSeen } from "../core/world.ts";
-import type { Fleet, IntentRecord } from "../fleet/fleet.ts";
+import type { Fleet } from "../fleet/fleet.ts";
+import type { IntentRecord } from "../fleet/intent-feed.ts";
 import type { ChangeOrigin } from "../fleet/session.ts";
 import { asWorldFailure, type KubeFailure } from "../kube/failure.ts";
 import type { Runtime } from "../kube/runtime.ts";
@@ -236,9 +237,9 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
   /** What should be said of an intent; nothing while the first answers of its clusters are still awaited. */
   #reportInput(id: string, record: IntentRecord<Intent>, state: PlanState<Intent, Facts, P>) {
     const { provider, runtime, finalizerWaitMs } = this.#options;
-    if (!record.intent.ok) return undefined;
+    if (!record.intent.ok || record.home.passive) return undefined;
     const intent = record.intent.value;
-    const members = provider.intents.members(intent);
+    const members = provider.intents.members(intent, lastSeen(state.world.intents) ?? []);
     const isNew = record.deletedMs === undefined && !record.finalizers.includes(provider.intents.finalizer);
     if (this.#patience.isSettling(id, members) && !isNew) return undefined;
     const remainders = members.map((member): Remainder => {
@@ -321,8 +322,8 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
   }
 
   /** Nothing is written for an intent that could be deleted without our noticing: first its finalizer, then its objects. */
-  #isSecured({ action, intents }: Operation): boolean {
-    if (action === "delete" || action === "touch") return true;
+  #isSecured({ action, intents, releases }: Operation): boolean {
+    if (action === "delete" || action === "touch" || releases === true) return true;
     const { fleet, provider } = this.#options;
     const records = fleet.intents();
     return intents.every((id) => records.get(id)?.finalizers.includes(provider.intents.finalizer) === true);
@@ -338,7 +339,7 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
   }
 
   async #report(id: string, signal: AbortSignal): Promise<Outcome> {
-    const { fleet, provider, runtime, metrics, identity } = this.#options;
+    const { fleet, runtime, metrics, identity } = this.#options;
     const state = this.#state;
     const record = fleet.intents().get(id);
     if (state === undefined || record === undefined) return {};
@@ -355,10 +356,7 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     if (record.deletedMs !== undefined && state.revision !== fleet.revision()) return { again: 100 };
     const outcome = await writeReport({
       ...input,
-      api: fleet.local,
-      resource: provider.intents.resource,
       identity,
-      absorb: fleet.absorbIntent,
       signal,
     });
     const { failure, finalizer } = outcome;

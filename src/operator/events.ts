@@ -13,9 +13,12 @@ export type EventNote = {
 
 /** What events are about, and who sends them. */
 export type EventContext = {
-  readonly api: KubeApi;
-  readonly resource: Resource;
-  readonly record: { readonly name: string; readonly namespace: string; readonly uid: string | undefined };
+  readonly record: {
+    readonly name: string;
+    readonly namespace: string;
+    readonly uid: string | undefined;
+    readonly home: { readonly api: Pick<KubeApi, "create">; readonly resource: Resource };
+  };
   readonly nowMs: number;
   readonly identity: string;
   readonly signal: AbortSignal;
@@ -35,7 +38,8 @@ const noteMax = 1_000; // the limit is 1,024 bytes
 
 /** Sends events about an intent; one that is not accepted is lost, and that stops nothing. Answers how many were. */
 export async function sendEvents(context: EventContext, notes: readonly EventNote[]): Promise<number> {
-  const { api, resource, record, nowMs, identity, signal } = context;
+  const { record, nowMs, identity, signal } = context;
+  const { api, resource } = record.home;
   let sent = 0;
   for (const [index, { type, reason, action, note }] of notes.entries()) {
     const name = `${record.name.slice(0, 200)}.${shortHash(`${record.uid} ${reason} ${note} ${nowMs} ${index}`)}`;

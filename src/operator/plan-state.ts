@@ -44,10 +44,11 @@ export function stateOf<Intent, Facts, P extends Plan>(
     for (const operation of found.operations) {
       for (const intent of operation.intents) appendTo(pending, intent, operation);
     }
-    for (const item of found.kept) appendTo(kept, item.intent ?? "", item);
+    for (const item of found.kept) for (const intent of intentsOf(item)) appendTo(kept, intent, item);
     const counts = new Map<string, number>();
-    for (const { standing, intent } of target.items) {
-      if (standing.owner === "us") counts.set(intent ?? "", (counts.get(intent ?? "") ?? 0) + 1);
+    for (const item of target.items) {
+      if (item.standing.owner !== "us") continue;
+      for (const intent of intentsOf(item)) counts.set(intent, (counts.get(intent) ?? 0) + 1);
     }
     holdings.set(target.target, counts);
   }
@@ -56,6 +57,8 @@ export function stateOf<Intent, Facts, P extends Plan>(
   const viewOf = new Map(world.clusters.flatMap((view) => view.accesses.map((access) => [access, view] as const)));
   return { ...made, world, plan, viewOf, diffs, pending, kept, findings, holdings };
 }
+
+const intentsOf = ({ intent, intents }: Item): readonly string[] => intents ?? [intent ?? ""];
 
 const known = new WeakMap<TargetPlan, TargetDiff>();
 

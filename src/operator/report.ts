@@ -2,10 +2,8 @@
 
 import { fieldsOf, listOf, sameJson, textOf } from "../core/json.ts";
 import type { Remainder, Report } from "../core/provider.ts";
-import type { Resource } from "../core/resource.ts";
 import { findingLimits, settleConditions, type StoredCondition } from "../core/status.ts";
-import type { IntentRecord } from "../fleet/fleet.ts";
-import type { KubeApi } from "../kube/api.ts";
+import type { IntentRecord } from "../fleet/intent-feed.ts";
 import type { KubeFailure } from "../kube/failure.ts";
 import type { Diagnostic } from "../core/diagnostic.ts";
 import { type EventNote, sendEvents } from "./events.ts";
@@ -13,8 +11,6 @@ import { type FinalizerStep, finalizerStep, forceAnnotation, mayComeBack } from 
 
 /** What is written for one intent. */
 export type ReportInput<Intent> = {
-  readonly api: KubeApi;
-  readonly resource: Resource;
   readonly finalizer: string;
   readonly record: IntentRecord<Intent>;
   readonly report: Report;
@@ -22,7 +18,6 @@ export type ReportInput<Intent> = {
   readonly nowMs: number;
   readonly waitMs: number;
   readonly identity: string;
-  readonly absorb: (raw: unknown) => void;
   readonly signal: AbortSignal;
 };
 
@@ -45,7 +40,8 @@ export function needsWriting<Intent>(
 
 /** Writes what differs. A conflict is no fault: the newer object is on its way, and we look again. */
 export async function writeReport<Intent>(input: ReportInput<Intent>): Promise<ReportOutcome> {
-  const { api, resource, record, signal } = input;
+  const { record, signal } = input;
+  const { api, resource, absorb } = record.home;
   const ref = { name: record.name, namespace: record.namespace };
   const step = stepFor(input);
   const done = (more: Partial<ReportOutcome>): ReportOutcome => ({
@@ -66,7 +62,7 @@ export async function writeReport<Intent>(input: ReportInput<Intent>): Promise<R
     if (step.do === "remove") {
       return done({ wrote: true, events: await sendEvents(input, abandonedNotes(step.abandoned, record.annotations)) });
     }
-    input.absorb(answer.value);
+    absorb(answer.value);
     return done({ wrote: true, againMs: 0 });
   }
   const status = statusPatch(input);
@@ -79,7 +75,7 @@ export async function writeReport<Intent>(input: ReportInput<Intent>): Promise<R
     signal,
   );
   if (!answer.ok) return done({ failure: answer.error.kind === "notFound" ? undefined : answer.error });
-  input.absorb(answer.value);
+  absorb(answer.value);
   const events = await sendEvents(input, [...transitionNotes(input), ...newFindings(record, input.report)]);
   return done({ wrote: true, events });
 }

@@ -31,20 +31,25 @@ type Fact = {
 
 const configMaps: Resource = { group: "", version: "v1", plural: "configmaps", kind: "ConfigMap", namespaced: true };
 const { intents } = kiloProvider(defaultOptions);
+const [meshes] = intents.kinds;
+if (meshes === undefined) throw new Error("there is no kind of intents");
 
 // ~30 lines: every cluster of a mesh gets a ConfigMap that names the others.
 const toy: Provider<Wish, Fact, readonly Fact[], Plan> = {
   name: "toy",
   intents: {
-    resource: intents.resource,
+    kinds: [
+      {
+        ...meshes,
+        read: (raw, place) => {
+          const mesh = meshes.read(raw, place);
+          return mesh.ok
+            ? ok({ id: mesh.value.id, deleted: mesh.value.terminating, members: intents.members(mesh.value, []) })
+            : mesh;
+        },
+      },
+    ],
     finalizer: clusterMeshFinalizer,
-    idOf: ({ id }) => id,
-    read: (raw) => {
-      const mesh = intents.read(raw);
-      return mesh.ok
-        ? ok({ id: mesh.value.id, deleted: mesh.value.terminating, members: intents.members(mesh.value) })
-        : mesh;
-    },
     members: ({ members }) => members,
   },
   watches: [{ resource: configMaps, read: readFact, same: (a, b) => a.version === b.version, mayBeMissing: false }],

@@ -1,10 +1,10 @@
 // An API server in memory, for tests of what talks to one. It behaves, except where it is told not to.
 
 import { canonicalText, fieldsOf, textOf } from "../../src/core/json.ts";
-import type { Resource } from "../../src/core/resource.ts";
+import type { Resource, Scope } from "../../src/core/resource.ts";
 import { apiVersionOf, resourceName } from "../../src/core/resource.ts";
 import { err, ok, type Result } from "../../src/core/result.ts";
-import type { KubeApi, ObjectRef, Preconditions, Scope, WatchEvent } from "../../src/kube/api.ts";
+import type { KubeApi, ObjectRef, PodQuestion, Preconditions, WatchEvent } from "../../src/kube/api.ts";
 import type { KubeFailure } from "../../src/kube/failure.ts";
 
 /** Something that can be asked of the server. */
@@ -168,6 +168,14 @@ export class MemoryApi implements KubeApi {
       }
       return ok({ resourceVersion });
     });
+  }
+
+  async ask(question: PodQuestion, signal: AbortSignal): Answer<string> {
+    signal.throwIfAborted();
+    const { namespace, pod, port, path } = question;
+    return await Promise.resolve(
+      err({ kind: "notFound", detail: `nothing answers at ${namespace}/${pod}:${port}${path}` }),
+    );
   }
 
   async newest(_resource: Resource, _scope: Scope, signal: AbortSignal): Answer<string> {

@@ -1,0 +1,34 @@
+// What planning a ClusterMeshBinding tells the kinds that refer to it.
+
+import type { ClusterId, ClusterView } from "../core/world.ts";
+import type { CiliumFacts } from "./facts.ts";
+import type { BindingIntent } from "./intent.ts";
+
+/** The phases of a ClusterMeshBinding. */
+export type MeshPhase = "Pending" | "Connecting" | "Connected" | "Degraded" | "Error";
+
+/** A cluster of a mesh that may be looked at: its workspace has shown that it is its own. */
+export type MeshMember = {
+  /** The name of its KubernetesCluster. */
+  readonly name: string;
+  readonly id: ClusterId;
+  readonly view: ClusterView<CiliumFacts>;
+  /** What Cilium there calls it, if it says so. */
+  readonly ciliumName: string | undefined;
+  readonly version: Version | undefined;
+  /** The load balancer that its KubernetesCluster is bound to, on clouds that want one named. */
+  readonly elbId: string | undefined;
+};
+
+/** A version of Cilium. */
+export type Version = { readonly major: number; readonly minor: number; readonly patch: number; readonly text: string };
+
+/** A binding as others see it. */
+export type MeshState = {
+  readonly binding: BindingIntent;
+  readonly phase: MeshPhase;
+  /** In the order of `spec.clusterRefs`. */
+  readonly members: readonly MeshMember[];
+  /** Members that are named but cannot be used, and why. */
+  readonly unusable: readonly { readonly name: string; readonly detail: string }[];
+};
