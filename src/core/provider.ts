@@ -118,6 +118,7 @@ export type Provider<Intent, Fact, Facts, P extends Plan> = {
   readonly polls?: (plan: P) => ReadonlyMap<ClusterId, readonly Poll<Fact>[]>;
   /** Measurements of the provider's own, all of them after every plan: a series that is not among them has ended. */
   readonly samples?: (plan: P) => readonly Sample[];
+  readonly series?: readonly SeriesEntry[];
 };
 
 /** A kind of intents. */
@@ -132,6 +133,9 @@ export type IntentKind<Intent> = {
 
 /** Where an intent is: the workspace, where there are several, its namespace and its name. */
 export type IntentPlace = { readonly workspace: string | undefined; readonly namespace: string; readonly name: string };
+
+/** A series of measurements that a provider makes. */
+export type SeriesEntry = { readonly name: string; readonly labels: readonly string[]; readonly help: string };
 
 /** One measurement under one of the names that a provider lists. */
 export type Sample = {

@@ -7,17 +7,19 @@
 //   changed (bytes)   reached through a second session, and the first is dropped once the second is synced
 //   no longer named   leaving: observed and planned with nothing desired, until it is released
 
-import type { Member } from "../core/provider.ts";
+import type { Member, Poll } from "../core/provider.ts";
+import { appendTo } from "../core/list.ts";
 import { type ClusterId, type ClusterView, compareText, type Failure, LOCAL, type Observed } from "../core/world.ts";
 import type { KubeApi } from "../kube/api.ts";
 import type { ClusterAccess } from "../kube/access.ts";
 import { parseKubeconfig } from "../kube/kubeconfig.ts";
 import type { Runtime } from "../kube/runtime.ts";
 import type { SecretWatch } from "./secrets.ts";
+import type { Probe } from "./polling.ts";
 import { type ChangeOrigin, type Observation, type Session, startSession } from "./session.ts";
 
 /** The clusters of a fleet. */
-export type Directory<Facts> = {
+export type Directory<Fact, Facts> = {
   /** These clusters, and those that are leaving. */
   readonly want: (members: readonly Member[]) => void;
   /** Looks at the Secrets again. */
@@ -25,7 +27,9 @@ export type Directory<Facts> = {
   readonly views: () => readonly ClusterView<Facts>[];
   /** The failure of a call to a cluster, with what to do about it where the credentials are the reason. */
   readonly advise: (id: ClusterId, failure: Failure) => Failure;
-  readonly sessionOf: (id: ClusterId) => Session<Facts> | undefined;
+  readonly sessionOf: (id: ClusterId) => Session<Fact, Facts> | undefined;
+  /** Asks of each cluster exactly this from now on. */
+  readonly poll: (polls: ReadonlyMap<ClusterId, readonly Poll<Fact>[]>) => void;
   /** Whether the first answer of a cluster is still awaited. */
   readonly isSettling: (id: ClusterId) => boolean;
   /** Clusters that nobody names any more, and since when by the clock that never jumps. */
@@ -41,6 +45,7 @@ export type DirectoryOptions<Fact, Facts> = {
   readonly secrets: Pick<SecretWatch, "want" | "value">;
   readonly connect: (id: ClusterId, access: ClusterAccess) => KubeApi;
   readonly observation: Observation<Fact, Facts>;
+  readonly probe: Probe;
   readonly uidOf: (facts: Facts) => string | undefined;
   readonly runtime: Runtime;
   readonly onChange: (origin: ChangeOrigin) => void;
@@ -60,20 +65,20 @@ type Place = {
 };
 
 /** Starts with no cluster at all. */
-export function openDirectory<Fact, Facts>(options: DirectoryOptions<Fact, Facts>): Directory<Facts> {
+export function openDirectory<Fact, Facts>(options: DirectoryOptions<Fact, Facts>): Directory<Fact, Facts> {
   const { runtime, local } = options;
   const places = new Map<ClusterId, Place>();
-  const sessions = new Map<string, Session<Facts>>();
+  const sessions = new Map<string, Session<Fact, Facts>>();
   const ending = new Set<Promise<void>>();
 
   const ensure = (fingerprint: string, connect: () => KubeApi): void => {
     if (sessions.has(fingerprint)) return;
-    const { observation } = options;
+    const { observation, probe } = options;
     const onChange = (origin: ChangeOrigin): void => {
       promote(fingerprint);
       options.onChange(origin);
     };
-    sessions.set(fingerprint, startSession({ api: connect(), observation, runtime, onChange }));
+    sessions.set(fingerprint, startSession({ api: connect(), observation, probe, runtime, onChange }));
   };
 
   /** Make before break: the new session takes over when it knows as much as the old one. */
@@ -175,6 +180,14 @@ export function openDirectory<Fact, Facts>(options: DirectoryOptions<Fact, Facts
     },
     refresh,
     views: () => viewsOf(places, sessions),
+    poll: (polls) => {
+      const wanted = new Map<string, Poll<Fact>[]>();
+      for (const [id, list] of polls) {
+        const fingerprint = places.get(id)?.current;
+        if (fingerprint !== undefined) for (const poll of list) appendTo(wanted, fingerprint, poll);
+      }
+      for (const [fingerprint, session] of sessions) session.poll(wanted.get(fingerprint) ?? []);
+    },
     advise: (id, failure) => withAdvice(failure, places.get(id)?.member),
     sessionOf: (id) => {
       const place = places.get(id);
@@ -234,10 +247,12 @@ function updatePlaces(places: Map<ClusterId, Place>, members: readonly Member[],
   }
 }
 
+type Sight<Facts> = Pick<Session<never, Facts>, "observed" | "isSettling">;
+
 /** One view per session; accesses that lead to the same cluster with the same credentials are one cluster. */
 function viewsOf<Facts>(
   places: ReadonlyMap<ClusterId, Place>,
-  sessions: ReadonlyMap<string, Session<Facts>>,
+  sessions: ReadonlyMap<string, Sight<Facts>>,
 ): readonly ClusterView<Facts>[] {
   const groups = new Map<string, Place[]>();
   for (const place of places.values()) {
@@ -268,7 +283,7 @@ function viewsOf<Facts>(
     .sort((a, b) => compareText(a.id, b.id));
 }
 
-function observe<Facts>(group: readonly Place[], sessions: ReadonlyMap<string, Session<Facts>>): Observed<Facts> {
+function observe<Facts>(group: readonly Place[], sessions: ReadonlyMap<string, Sight<Facts>>): Observed<Facts> {
   const [place] = group;
   const session = place?.current === undefined ? undefined : sessions.get(place.current);
   if (place === undefined || session === undefined) {
@@ -289,7 +304,7 @@ function observe<Facts>(group: readonly Place[], sessions: ReadonlyMap<string, S
 /** Why the newer session of a cluster that works through an older one has not taken over, if it failed. */
 function unusedCredentials<Facts>(
   group: readonly Place[],
-  sessions: ReadonlyMap<string, Session<Facts>>,
+  sessions: ReadonlyMap<string, Sight<Facts>>,
 ): Failure | undefined {
   for (const { next, member } of group) {
     const session = next === undefined ? undefined : sessions.get(next);

@@ -4,18 +4,20 @@ import { fieldsOf, textOf } from "../core/json.ts";
 import type { Plan } from "../core/plan.ts";
 import type { Member, Provider, ProviderWorld } from "../core/provider.ts";
 import { namespaces } from "../core/resource.ts";
+import { err } from "../core/result.ts";
 import type { ClusterId } from "../core/world.ts";
 import type { KubeApi } from "../kube/api.ts";
 import type { ClusterAccess } from "../kube/access.ts";
 import type { Runtime } from "../kube/runtime.ts";
 import { type Directory, openDirectory } from "./directory.ts";
+import type { Probe } from "./polling.ts";
 import { type Lookup, type Resolver, startResolver } from "./resolver.ts";
 import { type IntentRecord, type IntentSource, type IntentSourceOptions, startIntentFeed } from "./intent-feed.ts";
 import { type SecretWatch, watchSecrets } from "./secrets.ts";
 import type { ChangeOrigin } from "./session.ts";
 
 /** The fleet as the engine uses it. */
-export type Fleet<Intent, Facts> = {
+export type Fleet<Intent, Fact, Facts> = {
   /** Counts changes that came from outside; our own writes do not count. */
   readonly revision: () => number;
   /** Why nothing can be planned yet, if so. */
@@ -24,7 +26,7 @@ export type Fleet<Intent, Facts> = {
   readonly localTrouble: () => string | undefined;
   readonly intents: () => ReadonlyMap<string, IntentRecord<Intent>>;
   readonly world: (heldSinceMs: ReadonlyMap<string, number>) => ProviderWorld<Intent, Facts>;
-  readonly directory: Directory<Facts>;
+  readonly directory: Directory<Fact, Facts>;
   readonly resolver: Resolver;
   readonly stop: () => Promise<void>;
 };
@@ -39,6 +41,8 @@ export type FleetOptions<Intent, Fact, Facts, P extends Plan> = {
   readonly intents?: (options: IntentSourceOptions<Intent>) => IntentSource<Intent>;
   /** Where credentials come from: Secrets of the local cluster, if nobody says otherwise. */
   readonly secrets?: (onChange: () => void) => SecretWatch;
+  /** Asks what is no question to a pod; without, nobody can. */
+  readonly probe?: Probe;
   readonly connect: (id: ClusterId, access: ClusterAccess) => KubeApi;
   readonly lookup: Lookup;
   readonly runtime: Runtime;
@@ -50,7 +54,7 @@ const identityRetryMs = 2_000;
 /** Starts observing; it ends with `stop`. */
 export function startFleet<Intent, Fact, Facts, P extends Plan>(
   options: FleetOptions<Intent, Fact, Facts, P>,
-): Fleet<Intent, Facts> {
+): Fleet<Intent, Fact, Facts> {
   const { provider, local, runtime } = options;
   const lifetime = new AbortController();
   let revision = 0;
@@ -67,6 +71,7 @@ export function startFleet<Intent, Fact, Facts, P extends Plan>(
     secrets,
     connect: options.connect,
     observation: provider,
+    probe: options.probe ?? (() => Promise.resolve(err({ detail: "nobody here knows how to ask that" }))),
     uidOf: provider.uidOf,
     runtime,
     onChange: changed,

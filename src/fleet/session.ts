@@ -1,12 +1,14 @@
 // One cluster's lifetime: its connection, its informers, and what is known of it as one observed value.
 
-import type { ReadOnce, Seen, Watched } from "../core/provider.ts";
-import { type Resource, resourceName } from "../core/resource.ts";
+import { fieldsOf, textOf } from "../core/json.ts";
+import type { Poll, ReadOnce, Seen, Watched } from "../core/provider.ts";
+import { type Resource, resourceName, type Scope } from "../core/resource.ts";
 import type { Observed } from "../core/world.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { asWorldFailure, type KubeFailure } from "../kube/failure.ts";
 import { type Informer, type InformerView, startInformer } from "../kube/informer.ts";
 import type { Runtime } from "../kube/runtime.ts";
+import { type Probe, startPolling } from "./polling.ts";
 
 /** What a session watches and reads, and how it becomes facts. */
 export type Observation<Fact, Facts> = {
@@ -16,8 +18,10 @@ export type Observation<Fact, Facts> = {
 };
 
 /** A connection to one cluster. */
-export type Session<Facts> = {
+export type Session<Fact, Facts> = {
   readonly api: KubeApi;
+  /** Asks exactly this from now on, again and again. */
+  readonly poll: (polls: readonly Poll<Fact>[]) => void;
   /** What is known of the cluster now; the same value until something changes. */
   readonly observed: () => Observed<Facts>;
   /** Whether the first answer, good or bad, is still awaited. */
@@ -38,17 +42,23 @@ export type ChangeOrigin = "world" | "own";
 export type SessionOptions<Fact, Facts> = {
   readonly api: KubeApi;
   readonly observation: Observation<Fact, Facts>;
+  readonly probe: Probe;
   readonly runtime: Runtime;
   readonly onChange: (origin: ChangeOrigin) => void;
 };
 
+/** Everything that an observed value is made of. */
+type Sight<Fact> = {
+  readonly views: readonly WatchedView<Fact>[];
+  readonly once: OnceView<Fact>;
+  readonly polled: readonly Fact[];
+};
+
 /** Connects, lists and watches until it is stopped. */
-export function startSession<Fact, Facts>(options: SessionOptions<Fact, Facts>): Session<Facts> {
+export function startSession<Fact, Facts>(options: SessionOptions<Fact, Facts>): Session<Fact, Facts> {
   const { api, observation, runtime } = options;
   const lifetime = new AbortController();
-  let known:
-    | { readonly views: readonly WatchedView<Fact>[]; readonly once: OnceView<Fact>; readonly value: Observed<Facts> }
-    | undefined;
+  let known: (Sight<Fact> & { readonly value: Observed<Facts> }) | undefined;
   let writing = false;
   const expected = new Map<Resource, Set<string>>();
   const watched = observation.watches.map((watch) => ({
@@ -56,7 +66,7 @@ export function startSession<Fact, Facts>(options: SessionOptions<Fact, Facts>):
     informer: startInformer<Fact>({
       api,
       resource: watch.resource,
-      scope: {},
+      scope: watch.scope ?? {},
       read: watch.read,
       same: watch.same,
       onChange: (key) => {
@@ -69,9 +79,15 @@ export function startSession<Fact, Facts>(options: SessionOptions<Fact, Facts>):
     }),
   }));
   const once = startReads(options, lifetime.signal);
-  const informerOf = new Map<Resource, Informer<Fact>>(
-    watched.map(({ watch, informer }) => [watch.resource, informer]),
-  );
+  const polling = startPolling<Fact>({
+    api,
+    probe: options.probe,
+    runtime,
+    signal: lifetime.signal,
+    onChange: () => options.onChange("world"),
+  });
+  const informerOf = (resource: Resource, key: string): Informer<Fact> | undefined =>
+    watched.find(({ watch }) => watch.resource === resource && covers(watch.scope ?? {}, resource, key))?.informer;
   const asOwn = (write: () => void): void => {
     writing = true;
     try {
@@ -85,13 +101,16 @@ export function startSession<Fact, Facts>(options: SessionOptions<Fact, Facts>):
     observed: () => {
       const views = watched.map(({ watch, informer }) => ({ watch, view: informer.view() }));
       const read = once.view();
+      const polled = polling.facts();
       // Compared by identity: a heartbeat announces no change, yet the next look must see it.
       if (
         known === undefined ||
         known.once !== read ||
+        known.polled !== polled ||
         !views.every((each, index) => isSameView(each, known?.views[index]))
       ) {
-        known = { views, once: read, value: observe(views, read, observation.facts) };
+        const sight = { views, once: read, polled };
+        known = { ...sight, value: observe(sight, observation.facts) };
       }
       return known.value;
     },
@@ -101,8 +120,9 @@ export function startSession<Fact, Facts>(options: SessionOptions<Fact, Facts>):
         const view = informer.view();
         return view.state === "syncing" && view.failure === undefined;
       }),
-    absorb: (resource, raw) => asOwn(() => informerOf.get(resource)?.absorb(raw)),
-    forget: (resource, key, uid) => asOwn(() => informerOf.get(resource)?.forget(key, uid)),
+    poll: polling.want,
+    absorb: (resource, raw) => asOwn(() => informerOf(resource, keyOf(raw))?.absorb(raw)),
+    forget: (resource, key, uid) => asOwn(() => informerOf(resource, key)?.forget(key, uid)),
     expect: (resource, key) => {
       const keys = expected.get(resource) ?? new Set();
       expected.set(resource, keys.add(key));
@@ -110,10 +130,22 @@ export function startSession<Fact, Facts>(options: SessionOptions<Fact, Facts>):
     },
     stop: async () => {
       lifetime.abort();
-      await Promise.all([...watched.map(({ informer }) => informer.done), once.done]);
+      await Promise.all([...watched.map(({ informer }) => informer.done), once.done, polling.done()]);
       await api.close();
     },
   };
+}
+
+function keyOf(raw: unknown): string {
+  const { namespace, name } = fieldsOf(fieldsOf(raw)["metadata"]);
+  return textOf(namespace) === undefined ? String(name) : `${String(namespace)}/${String(name)}`;
+}
+
+/** Whether a watch would show an object; what a label selector leaves out is not ours to write. */
+function covers({ namespace, fieldSelector }: Scope, { namespaced }: Resource, key: string): boolean {
+  const [space, name] = namespaced ? [key.slice(0, key.indexOf("/")), key.slice(key.indexOf("/") + 1)] : ["", key];
+  if (namespace !== undefined && namespace !== space) return false;
+  return fieldSelector === undefined || fieldSelector === `metadata.name=${name}`;
 }
 
 type Reads<Fact> = {
@@ -220,8 +252,7 @@ const notListed = "the first list has not completed";
  * does not serve and that may be missing has no objects, which is knowledge like any other.
  */
 function observe<Fact, Facts>(
-  views: readonly WatchedView<Fact>[],
-  once: OnceView<Fact>,
+  { views, once, polled }: Sight<Fact>,
   assemble: (seen: Seen<Fact>) => Facts,
 ): Observed<Facts> {
   const missing = new Set<Resource>();
@@ -241,6 +272,7 @@ function observe<Fact, Facts>(
   }
   if (once.state === "open") return absent(once.failure, undefined);
   for (const fact of once.facts) facts.push(fact);
+  for (const fact of polled) facts.push(fact);
   const value = assemble({ facts, missing });
   return stale === undefined ? { state: "synced", value } : { state: "stale", because: asWorldFailure(stale), value };
 }

@@ -66,6 +66,8 @@ export type KubeApi = {
     preconditions: Preconditions,
     signal: AbortSignal,
   ): Promise<Result<undefined, KubeFailure>>;
+  /** Every kind that is served, each group in the version that it prefers; the core group is not among them. */
+  resources(signal: AbortSignal): Promise<Result<readonly Resource[], KubeFailure>>;
   /** What a pod answers to a GET on one of its ports, asked through the API server. */
   ask(question: PodQuestion, signal: AbortSignal): Promise<Result<string, KubeFailure>>;
   /** Ends every connection. */

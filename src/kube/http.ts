@@ -9,6 +9,7 @@
 //   transport      connections, deadlines, limits           transport.ts, exchange.ts
 
 import { fieldsOf, textOf } from "../core/json.ts";
+import { servedResources, servedVersions } from "./discovery.ts";
 import { type Resource, resourceName, type Scope } from "../core/resource.ts";
 import { err, ok, type Result } from "../core/result.ts";
 import { type ClusterAccess, hostOf } from "./access.ts";
@@ -20,7 +21,7 @@ import { type HttpAnswer, type HttpRequest, type Interceptor, throughAll } from 
 import { jsonOf } from "./json-text.ts";
 import { measured, type RequestMeasure, type WatchMeasure } from "./measure.ts";
 import { type AskPage, readPages } from "./pages.ts";
-import { collectionPath, creationPath, objectPath, podPath, withQuery } from "./paths.ts";
+import { collectionPath, creationPath, joined, objectPath, podPath, withQuery } from "./paths.ts";
 import { limited, rateLimit } from "./rate-limit.ts";
 import { repeated, retryBudget } from "./retry.ts";
 import type { Random, Runtime } from "./runtime.ts";
@@ -104,14 +105,39 @@ type Line = {
 
 /** The API server that an access leads to. Nothing is connected before the first call. */
 export function httpApi(access: ClusterAccess, runtime: Runtime, options: HttpOptions = {}): KubeApi {
+  const { at, close } = httpServer(access, runtime, options);
+  return { ...at([]), close };
+}
+
+/** A server that serves several APIs, each under a path of its own, over the same connections. */
+export type HttpServer = {
+  /** The API below these segments; closing it ends nothing. */
+  readonly at: (segments: readonly string[]) => KubeApi;
+  readonly close: () => Promise<void>;
+};
+
+/** The server that an access leads to. Nothing is connected before the first call. */
+export function httpServer(access: ClusterAccess, runtime: Runtime, options: HttpOptions = {}): HttpServer {
   const settings: Settings = { ...defaults, ...options };
   const line = openLine(access, runtime, settings);
   return {
-    server: hostOf(access),
-    ...reads(line, settings, runtime.random),
-    ...writes(line, settings),
+    at: (segments) => {
+      const below = segments.length === 0 ? line : lineBelow(line, joined(segments));
+      return {
+        server: hostOf(access),
+        ...reads(below, settings, runtime.random),
+        ...writes(below, settings),
+        close: () => Promise.resolve(),
+      };
+    },
     close: line.close,
   };
+}
+
+function lineBelow(line: Line, prefix: Result<string, KubeFailure>): Line {
+  const below = (path: Result<string, KubeFailure>): Result<string, KubeFailure> =>
+    prefix.ok && path.ok ? ok(prefix.value + path.value) : prefix.ok ? path : prefix;
+  return { ...line, call: (asked, read, signal) => line.call({ ...asked, path: below(asked.path) }, read, signal) };
 }
 
 function openLine(access: ClusterAccess, runtime: Runtime, settings: Settings): Line {
@@ -164,7 +190,7 @@ function reads(
   line: Line,
   settings: Settings,
   random: Random,
-): Pick<KubeApi, "ask" | "get" | "list" | "newest" | "watch"> {
+): Pick<KubeApi, "ask" | "get" | "list" | "newest" | "resources" | "watch"> {
   return {
     get: (resource, ref, signal) =>
       line.call({ ...reading("get", resource), path: objectPath(resource, ref) }, line.json, signal),
@@ -210,11 +236,28 @@ function reads(
       return line.call({ ...reading("watch", resource), path, query, onChunk }, ended, signal);
     },
 
+    resources: async (signal) => {
+      const get = (path: readonly string[]) =>
+        line.call({ ...reading("get", anything), path: joined(path) }, line.json, signal);
+      const groups = await get(["apis"]);
+      if (!groups.ok) return groups;
+      const found: Resource[] = [];
+      for (const { group, version } of servedVersions(groups.value)) {
+        const served = await get(["apis", group, version]);
+        // One API service that is down must not hide all others.
+        if (served.ok) for (const each of servedResources(served.value, group, version)) found.push(each);
+      }
+      return ok(found);
+    },
+
     ask: (question, signal) => line.call({ ...reading("get", pods), path: podPath(question) }, line.good, signal),
   };
 }
 
 const pods: Resource = { group: "", version: "v1", plural: "pods", kind: "Pod", namespaced: true };
+
+/** Stands for the kind where a question is about none. */
+const anything: Resource = { group: "", version: "v1", plural: "*", kind: "*", namespaced: false };
 
 const selectors = ({ fieldSelector, labelSelector }: Scope): Readonly<Record<string, string>> => ({
   ...(fieldSelector === undefined ? {} : { fieldSelector }),

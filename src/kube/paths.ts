@@ -41,8 +41,8 @@ export function withQuery(path: string, query: Readonly<Record<string, string>>)
   return text === "" ? path : `${path}?${text}`;
 }
 
-/** Names come from other clusters: an empty one would turn a delete into a delete of everything, `..` into another path. */
-function joined(segments: readonly string[]): Result<string, KubeFailure> {
+/** Segments as a path. Names come from other clusters: an empty one would turn a delete into a delete of everything, `..` into another path. */
+export function joined(segments: readonly string[]): Result<string, KubeFailure> {
   const bad = segments.find((segment) => segment === "" || segment === "." || segment === ".." || /[/%]/.test(segment));
   if (bad !== undefined) return invalid(`${JSON.stringify(bad.slice(0, 80))} cannot be part of a path`);
   return ok(segments.map((segment) => `/${encodeURIComponent(segment)}`).join(""));

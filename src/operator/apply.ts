@@ -31,7 +31,7 @@ export type ApplyOutcome = {
 /** Everything a pass needs. */
 export type ApplyInput = {
   readonly operations: readonly Operation[];
-  readonly session: Pick<Session<unknown>, "api" | "absorb" | "forget" | "expect">;
+  readonly session: Pick<Session<unknown, unknown>, "api" | "absorb" | "forget" | "expect">;
   readonly kinds: Readonly<Record<string, WrittenKind>>;
   /** Whether an operation may be carried out now; one that may not waits, and with it whatever depends on it. */
   readonly isAllowed: (operation: Operation) => boolean;

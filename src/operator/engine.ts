@@ -28,7 +28,7 @@ import type { Outcome, Scheduler, SchedulerOptions } from "./scheduler.ts";
 /** What the engine needs. */
 export type EngineOptions<Intent, Fact, Facts, P extends Plan> = {
   readonly provider: Provider<Intent, Fact, Facts, P>;
-  readonly fleet: Fleet<Intent, Facts>;
+  readonly fleet: Fleet<Intent, Fact, Facts>;
   readonly scheduler: Scheduler;
   readonly runtime: Runtime;
   readonly metrics: Metrics;
@@ -172,6 +172,8 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     this.#gatherMs = Math.min(gather.maxMs, Math.max(gather.minMs, this.#debtMs - gather.creditMs));
     metrics.planned({ ms, revision });
     this.#measured = measureState(metrics, this.#state, this.#measured);
+    if (provider.polls !== undefined) fleet.directory.poll(provider.polls(plan));
+    if (provider.samples !== undefined) metrics.samples(provider.samples(plan));
     this.#queueWork(this.#state);
     this.#releaseLeft(this.#state);
     return { again: this.#graces.lastedMs.size > 0 ? resyncMs.grace : resyncMs.quiet };

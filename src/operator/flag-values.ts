@@ -33,6 +33,26 @@ export const seconds = (min = 0): FlagKind<number> => ({
   show: (ms) => String(ms / 1000),
 });
 
+const unitMs = new Map([
+  ["h", 3_600_000],
+  ["m", 60_000],
+  ["s", 1_000],
+  ["ms", 1],
+]);
+
+/** A duration as Go writes it, or whole seconds; kept as milliseconds. */
+export const duration = (minMs: number): FlagKind<number> => ({
+  read: (given) => {
+    const parts = [...(/^\d{1,7}$/.test(given) ? `${given}s` : given).matchAll(/(\d{1,7})(ms|h|m|s)/gy)];
+    const ms = parts.reduce((sum, [, number, unit = ""]) => sum + Number(number) * (unitMs.get(unit) ?? 0), 0);
+    const isWhole = parts.map(([part]) => part).join("") === (/^\d+$/.test(given) ? `${given}s` : given);
+    return parts.length > 0 && isWhole && ms >= minMs
+      ? ok(ms)
+      : err(`a duration of ${minMs / 1000} s or more, for example 5m or 30s`);
+  },
+  show: (ms) => (ms % 60_000 === 0 ? `${ms / 60_000}m` : `${ms / 1000}s`),
+});
+
 /** A whole number within bounds. */
 export const count = (min: number, max: number): FlagKind<number> => ({
   read: (given) => {
@@ -56,7 +76,7 @@ export const objectName: FlagKind<string> = {
   read: (given) =>
     /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/.test(given) && given.length <= 253
       ? ok(given)
-      : err("the name of a Lease: small letters, digits, - and ."),
+      : err("the name of an object: small letters, digits, - and ."),
   show: (value) => value,
 };
 

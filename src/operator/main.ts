@@ -2,11 +2,13 @@
 
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
+import { clusterMeshCrd } from "../api/crd.ts";
 import { kiloProvider } from "../kilo/provider.ts";
 import { defaultOptions } from "../kilo/plan.ts";
 import type { ClusterAccess } from "../kube/access.ts";
 import type { Runtime } from "../kube/runtime.ts";
-import { type Environment, operatorHelp, type OperatorFlags, parseOperatorFlags } from "./flags.ts";
+import type { OperatorFlags } from "./flag-table.ts";
+import { type Environment, operatorHelp, parseOperatorFlags } from "./flags.ts";
 import { type Endpoints, serveEndpoints } from "./health.ts";
 import { keepSmall } from "./memory.ts";
 import { createMetrics } from "./metrics.ts";
@@ -69,6 +71,7 @@ async function serve(access: ClusterAccess, settings: Settings): Promise<number>
   const namespace = flags.leaderElectionNamespace ?? environment["POD_NAMESPACE"] ?? access.namespace ?? "default";
   const identity = `${hostname()}_${randomBytes(8).toString("hex")}`;
   const operator = startOperator({
+    definitions: [clusterMeshCrd()],
     provider: kiloProvider({
       ...defaultOptions,
       graceMs: flags.graceMs,

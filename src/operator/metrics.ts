@@ -4,6 +4,7 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { Severity } from "../core/diagnostic.ts";
 import type { Operation } from "../core/plan.ts";
+import type { Sample, SeriesEntry } from "../core/provider.ts";
 import type { Observed } from "../core/world.ts";
 
 type Definition = {
@@ -143,6 +144,8 @@ export type Metrics = {
   readonly ran: (run: { readonly key: string; readonly ms: number }) => void;
   readonly internalError: () => void;
   readonly nodeChangeApplied: (change: { readonly ms: number }) => void;
+  /** All measurements of the provider's own: series that are not named are over. */
+  readonly samples: (samples: readonly Sample[]) => void;
   /** Ends every series of a cluster that is no longer in any mesh. */
   readonly forgetCluster: (cluster: string) => void;
   /** Ends the series of a mesh that is gone. */
@@ -170,12 +173,16 @@ export const noMetrics: Metrics = {
   ran: nothing,
   internalError: nothing,
   nodeChangeApplied: nothing,
+  samples: nothing,
   forgetCluster: nothing,
   forgetMesh: nothing,
 };
 
-/** Makes the metrics of one operator, with those of its process, in a registry of their own. */
-export function createMetrics(): { readonly metrics: Metrics; readonly registry: Registry } {
+/** Makes the metrics of one operator, with those of its process and of its provider, in a registry of their own. */
+export function createMetrics(series: readonly SeriesEntry[] = []): {
+  readonly metrics: Metrics;
+  readonly registry: Registry;
+} {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const { counter, gauge, histogram } = makers(registry);
@@ -214,9 +221,23 @@ export function createMetrics(): { readonly metrics: Metrics; readonly registry:
     internalError: () => internalErrors.inc(),
     nodeChangeApplied: ({ ms }) => nodeChange.observe(ms / 1000),
     forgetMesh: (mesh) => meshReady.remove({ mesh }),
+    samples: samplesOf(series, registry),
     ...clusterMetrics(registry),
   };
   return { metrics, registry };
+}
+
+function samplesOf(series: readonly SeriesEntry[], registry: Registry): Metrics["samples"] {
+  const gauges = new Map(
+    series.map(({ name, help, labels }) => [
+      name,
+      new Gauge({ name, help, labelNames: labels, registers: [registry] }),
+    ]),
+  );
+  return (samples) => {
+    for (const gauge of gauges.values()) gauge.reset();
+    for (const { name, labels, value } of samples) gauges.get(name)?.set(labels, value);
+  };
 }
 
 type ClusterMetrics = Pick<

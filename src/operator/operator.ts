@@ -1,11 +1,11 @@
 // The operator put together: local API server → fleet → engine, led by one of several, until it is stopped.
 
 import { setMaxListeners } from "node:events";
-import { clusterMeshCrd } from "../api/crd.ts";
+import type { CustomResourceDefinition } from "../api/crd.ts";
 import type { Plan } from "../core/plan.ts";
 import type { Provider } from "../core/provider.ts";
 import type { ClusterId } from "../core/world.ts";
-import { startFleet } from "../fleet/fleet.ts";
+import { type FleetOptions, startFleet } from "../fleet/fleet.ts";
 import type { Lookup } from "../fleet/resolver.ts";
 import type { ClusterAccess } from "../kube/access.ts";
 import type { KubeApi } from "../kube/api.ts";
@@ -24,6 +24,12 @@ export type OperatorOptions<Intent, Fact, Facts, P extends Plan> = {
   readonly runtime: Runtime;
   readonly metrics: Metrics;
   readonly lookup: Lookup;
+  /** Our own definitions, which are installed before we act. */
+  readonly definitions: readonly CustomResourceDefinition[];
+  /** Where intents and credentials come from, if not from our own cluster; who we are, if that is not what it is. */
+  readonly sources?: (
+    connect: (cluster: string, access: ClusterAccess) => KubeApi,
+  ) => Pick<FleetOptions<Intent, Fact, Facts, P>, "instance" | "intents" | "secrets" | "probe">;
   /** Who we are: in the Lease and in events. */
   readonly identity: string;
   readonly version: string;
@@ -69,6 +75,7 @@ export function startOperator<Intent, Fact, Facts, P extends Plan>(
   let engine: Engine | undefined; // made last: it needs the fleet and the scheduler, which need it
   const fleet = startFleet({
     provider,
+    ...options.sources?.(connect),
     local: { api, fingerprint: options.access.fingerprint },
     connect: (id: ClusterId, access) => connect(id, access),
     lookup: options.lookup,
@@ -108,7 +115,7 @@ export function startOperator<Intent, Fact, Facts, P extends Plan>(
     metrics.leader(true);
     runtime.log.info("acting", { identity: options.identity });
     try {
-      await installDefinition(api, clusterMeshCrd(), options.version, runtime, term);
+      for (const each of options.definitions) await installDefinition(api, each, options.version, runtime, term);
       acting.act(term);
       await untilAborted(term);
     } catch (error) {

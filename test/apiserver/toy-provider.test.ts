@@ -1,6 +1,7 @@
 // The engine knows no Peer: a provider of ConfigMaps, owned by slot, runs through the same fleet, loop, diff and report.
 
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { clusterMeshCrd } from "../../src/api/crd.ts";
 import { clusterMeshFinalizer } from "../../src/api/cluster-mesh.ts";
 import { fieldsOf, textOf } from "../../src/core/json.ts";
 import type { Desired, Item, Plan } from "../../src/core/plan.ts";
@@ -154,6 +155,7 @@ test("a provider of ConfigMaps runs through the same loop: created, repaired, le
   await putMesh(hub, meshOf("toy", lab.members));
   await must(edge, "POST", maps, { metadata: { name: "theirs" }, data: { others: "nobody" } });
   operator = startOperator({
+    definitions: [clusterMeshCrd()],
     provider: toy,
     access: access.value,
     runtime: systemRuntime({ debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }),

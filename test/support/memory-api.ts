@@ -170,6 +170,11 @@ export class MemoryApi implements KubeApi {
     });
   }
 
+  async resources(signal: AbortSignal): Answer<readonly Resource[]> {
+    signal.throwIfAborted();
+    return await Promise.resolve(ok([]));
+  }
+
   async ask(question: PodQuestion, signal: AbortSignal): Answer<string> {
     signal.throwIfAborted();
     const { namespace, pod, port, path } = question;

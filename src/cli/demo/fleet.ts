@@ -2,11 +2,12 @@
 
 import { createHash, randomBytes } from "node:crypto";
 import { createWriteStream } from "node:fs";
+import { clusterMeshCrd } from "../../api/crd.ts";
 import { fieldsOf, listOf, textOf } from "../../core/json.ts";
 import { defaultOptions } from "../../kilo/plan.ts";
 import { kiloProvider } from "../../kilo/provider.ts";
 import type { Clock, Runtime } from "../../kube/runtime.ts";
-import { defaultOperatorFlags } from "../../operator/flags.ts";
+import { defaultOperatorFlags } from "../../operator/flag-table.ts";
 import { createMetrics } from "../../operator/metrics.ts";
 import { type Operator, startOperator } from "../../operator/operator.ts";
 import { createLog, createSecrets, systemRuntime } from "../../operator/runtime.ts";
@@ -106,6 +107,7 @@ export class DemoFleet {
     const isLarge = peersOf(this.#options.clusters, this.#options.nodes) > largePeers;
     const flags = { ...defaultOperatorFlags, ...(isLarge ? largeFlags : {}) };
     this.#operator = startOperator({
+      definitions: [clusterMeshCrd()],
       provider: kiloProvider(defaultOptions),
       access: this.box.hubAccess(),
       runtime: this.runtime,

@@ -1,5 +1,6 @@
 // One operator process: the operator of production, with a life of its own that can be paused or cut off at any moment.
 
+import { clusterMeshCrd } from "../../api/crd.ts";
 import { defaultOptions, type KiloPlan } from "../../kilo/plan.ts";
 import { kiloProvider } from "../../kilo/provider.ts";
 import type { ClusterAccess } from "../../kube/access.ts";
@@ -67,6 +68,7 @@ export class OperatorProcess {
     const provider = kiloProvider(defaultOptions);
     this.#life = life;
     this.#operator = startOperator({
+      definitions: [clusterMeshCrd()],
       provider: {
         ...provider,
         plan: (world) => {

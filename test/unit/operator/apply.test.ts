@@ -47,7 +47,10 @@ async function carryOut(operations: readonly Operation[], refused: Readonly<Reco
     apply: (_: unknown, { name }: { name: string }) => answer(name),
     create: (_: unknown, { metadata }: { metadata: { name: string } }) => answer(metadata.name),
   } as unknown as KubeApi;
-  const session = { api, absorb: () => {}, forget: () => {}, expect: () => () => {} } as unknown as Session<unknown>;
+  const session = { api, absorb: () => {}, forget: () => {}, expect: () => () => {} } as unknown as Session<
+    unknown,
+    unknown
+  >;
   const outcome = await applyOperations({
     operations,
     session,

@@ -6,9 +6,8 @@ import {
   oldFlagTable,
   type OperatorFlags,
   operatorFlagTable,
-  operatorHelp,
-  parseOperatorFlags,
-} from "../../../src/operator/flags.ts";
+} from "../../../src/operator/flag-table.ts";
+import { operatorHelp, parseOperatorFlags } from "../../../src/operator/flags.ts";
 
 function parse(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
   const parsed = parseOperatorFlags(args, env);
@@ -49,6 +48,43 @@ describe("parseOperatorFlags", () => {
       metricsBindAddress: "0",
       logLevel: "info",
       logFormat: "json",
+      kcpKubeconfig: undefined,
+      mgmtKubeconfig: undefined,
+      mgmtNamespace: "default",
+      mgmtClusterResource: undefined,
+      nodeId: undefined,
+      apiExportName: "edge-portal-networking",
+      kcpExternalUrl: undefined,
+      meshCheckIntervalMs: 300_000,
+      ciliumNamespace: "kube-system",
+    });
+  });
+
+  test("durations are read as Go writes them", () => {
+    for (const [given, ms] of [
+      ["5m", 300_000],
+      ["30s", 30_000],
+      ["1m30s", 90_000],
+      ["1h", 3_600_000],
+      ["45", 45_000],
+      ["1500ms", 1_500],
+    ] as const) {
+      expect(parse([`--mesh-check-interval=${given}`]).flags.meshCheckIntervalMs).toBe(ms);
+    }
+    for (const given of ["", "m", "5d", "5m x", "-5m", "0s", "5m5"]) {
+      const parsed = parseOperatorFlags([`--mesh-check-interval=${given}`], {});
+      expect(parsed.ok, given).toBe(false);
+    }
+  });
+
+  test("what the old Cilium provider took from its environment is still taken from there", () => {
+    const env = { KCP_KUBECONFIG: "k", MGMT_KUBECONFIG: "m", MGMT_NAMESPACE: "n", NODE_ID: "i", KCP_EXTERNAL_URL: "u" };
+    expect(parse([], env).flags).toMatchObject({
+      kcpKubeconfig: "k",
+      mgmtKubeconfig: "m",
+      mgmtNamespace: "n",
+      nodeId: "i",
+      kcpExternalUrl: "u",
     });
   });
 
@@ -142,7 +178,7 @@ describe("parseOperatorFlags", () => {
     expect(parse([...args.split(" "), ...args.split(" ")]).warnings).toEqual([warning]);
   });
 
-  test("every flag of the old operator is accepted", () => {
+  test("every flag of the two old programs is accepted", () => {
     const switches = ["--leader-elect", "--metrics-secure", "--enable-http2", "--zap-devel"];
     const others = ["metrics-cert", "webhook-cert"].flatMap((prefix) =>
       ["path", "name", "key"].map((end) => `--${prefix}-${end}=x`),
@@ -155,6 +191,14 @@ describe("parseOperatorFlags", () => {
       "--zap-log-level=1",
       "--zap-stacktrace-level=error",
       "--zap-time-encoding=iso8601",
+      "--kcp-kubeconfig=x",
+      "--mgmt-kubeconfig=x",
+      "--mgmt-namespace=x",
+      "--node-id=x",
+      "--api-export-name=x",
+      "--kcp-external-url=https://x",
+      "--reconcile-interval=30s",
+      "--mesh-check-interval=5m",
     ];
     expect(parse([...switches, ...others, ...rest]).warnings).toHaveLength(oldFlagTable.length);
   });
@@ -196,7 +240,7 @@ describe("parseOperatorFlags", () => {
     [
       ["--leader-election-id=A"],
       '--leader-election-id cannot be "A"',
-      "give the name of a Lease: small letters, digits, - and .",
+      "give the name of an object: small letters, digits, - and .",
     ],
     [
       ["--metrics-bind-address=8080"],

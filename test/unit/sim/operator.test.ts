@@ -98,6 +98,7 @@ async function history(): Promise<{ readonly trace: string; readonly hub: SimSer
     ["edge.sim:6443", edge],
   ]);
   const operator = startOperator({
+    definitions: [clusterMeshCrd()],
     provider: kiloProvider(defaultOptions),
     access: { server: "https://hub.sim:6443", token: new Redacted("hub-token"), fingerprint: "hub", notes: [] },
     runtime,
