@@ -14,18 +14,20 @@ import { err, ok, type Result } from "../core/result.ts";
 import type { Failure, SecretAccess } from "../core/world.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { asWorldFailure } from "../kube/failure.ts";
-import { startInformer } from "../kube/informer.ts";
+import { type Informer, startInformer } from "../kube/informer.ts";
 import type { Runtime } from "../kube/runtime.ts";
 import { type SecretValue, type SecretWatch, watchSecrets } from "./secrets.ts";
 
 /** What reading credentials from a management plane needs. */
 export type ManagementPlaneOptions = {
   readonly api: KubeApi;
-  /** The kind Cluster. */
-  readonly clusters: Resource;
+  /** The kind Cluster as `clusters.<version>.<group>`; without it, the only kind called clusters that is served. */
+  readonly clusterResource: string | undefined;
   readonly namespace: string;
   readonly runtime: Runtime;
 };
+
+const searchMs = 10_000;
 
 /** Stands for the workspace where there are none. */
 export const noWorkspace = "-";
@@ -50,30 +52,49 @@ export function watchManagementPlane(options: ManagementPlaneOptions, onChange: 
   const { api, runtime, namespace } = options;
   const stop = new AbortController();
   let wanted: readonly SecretAccess[] = [];
+  let clusters: Informer<Managed> | undefined;
+  let notFound: Failure | undefined;
   const secrets = watchSecrets(api, runtime, onChange);
-  const clusters = startInformer<Managed>({
-    api,
-    resource: options.clusters,
-    scope: { namespace },
-    read: readCluster,
-    same: sameJson,
-    onChange: () => {
-      follow();
+  const begin = async (): Promise<void> => {
+    for (;;) {
+      const resource = await findClusterKind(api, options.clusterResource, stop.signal);
+      if (resource.ok) {
+        clusters = startInformer<Managed>({
+          api,
+          resource: resource.value,
+          scope: { namespace },
+          read: readCluster,
+          same: sameJson,
+          onChange: () => {
+            follow();
+            onChange();
+          },
+          runtime,
+          signal: stop.signal,
+        });
+        return await clusters.done;
+      }
+      const { detail } = resource.error;
+      if (notFound?.detail !== detail) runtime.log.warn("the management plane cannot be read", { detail });
+      notFound = { kind: "unreachable", detail: `the management plane cannot be read: ${detail}` };
       onChange();
-    },
-    runtime,
-    signal: stop.signal,
+      await runtime.clock.sleep(searchMs, stop.signal);
+    }
+  };
+  const done = begin().catch((error: unknown) => {
+    if (!stop.signal.aborted) throw error;
   });
 
   const managed = (access: SecretAccess): Result<Managed, SecretValue> => {
-    const view = clusters.view();
     const failed = (because: Failure): Result<never, SecretValue> => err({ state: "unknown", because });
+    const view = clusters?.view();
     if (access.namespace !== namespace) {
       return err({
         state: "missing",
         because: { kind: "missing", detail: `namespace ${access.namespace} is not ours` },
       });
     }
+    if (view === undefined) return notFound === undefined ? err({ state: "pending" }) : failed(notFound);
     if (view.state === "syncing") {
       if (view.failure === undefined) return err({ state: "pending" });
       const { kind, detail } = asWorldFailure(view.failure);
@@ -123,7 +144,7 @@ export function watchManagementPlane(options: ManagementPlaneOptions, onChange: 
     },
     stop: async () => {
       stop.abort();
-      await Promise.all([clusters.done, secrets.stop()]);
+      await Promise.all([done, secrets.stop()]);
     },
   };
 }

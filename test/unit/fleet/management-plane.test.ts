@@ -31,8 +31,8 @@ type Lab = {
 function openLab(): Lab {
   const clock = new VirtualClock();
   const runtime: Runtime = { clock, random: () => 0, log: { debug: none, info: none, warn: none, error: none } };
-  const api = new MemoryApi();
-  const plane = watchManagementPlane({ api, clusters, namespace: "default", runtime }, none);
+  const api = Object.assign(new MemoryApi(), { resources: () => Promise.resolve(ok([clusters])) });
+  const plane = watchManagementPlane({ api, clusterResource: undefined, namespace: "default", runtime }, none);
   return {
     api,
     plane,
