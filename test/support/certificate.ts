@@ -1,9 +1,9 @@
-// X.509 certificates for tests: those of the simulation, good for a day unless a test says otherwise.
+// X.509 certificates for tests, good for a day unless a test says otherwise.
 
 import { createPublicKey } from "node:crypto";
-import { type Certificate, type CertificateOptions, makeCertificate as make } from "../../src/sim/certificate.ts";
+import { type Certificate, type CertificateOptions, makeCertificate as make } from "../../src/pki/certificate.ts";
 
-export type { Certificate } from "../../src/sim/certificate.ts";
+export type { Certificate } from "../../src/pki/certificate.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;
 
@@ -12,8 +12,8 @@ export function makeCertificate(options: Partial<CertificateOptions> = {}): Cert
   return make({
     subject: "test",
     ...options,
-    notBefore: options.notBefore ?? new Date(Date.now() - dayMs),
-    notAfter: options.notAfter ?? new Date(Date.now() + dayMs),
+    notBeforeMs: options.notBeforeMs ?? Date.now() - dayMs,
+    notAfterMs: options.notAfterMs ?? Date.now() + dayMs,
   });
 }
 

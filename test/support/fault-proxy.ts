@@ -55,7 +55,7 @@ const elsewhere = "/elsewhere";
 export async function startFaultProxy(server: Server): Promise<FaultProxy> {
   const ca = makeCertificate({ isCa: true, subject: `${server.name}-ca` });
   const good = makeCertificate({ issuer: ca });
-  const old = { notBefore: new Date(Date.now() - 2 * dayMs), notAfter: new Date(Date.now() - dayMs) };
+  const old = { notBeforeMs: Date.now() - 2 * dayMs, notAfterMs: Date.now() - dayMs };
   const shown: Readonly<Partial<Record<Behaviour, Certificate>>> = {
     expired: makeCertificate({ issuer: ca, ...old }),
     stranger: makeCertificate(),

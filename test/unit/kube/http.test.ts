@@ -509,8 +509,8 @@ describe("certificates", () => {
 
   test("an expired one is named as such", async () => {
     const certificate = makeCertificate({
-      notBefore: new Date(Date.now() - 2 * dayMs),
-      notAfter: new Date(Date.now() - dayMs),
+      notBeforeMs: Date.now() - 2 * dayMs,
+      notAfterMs: Date.now() - dayMs,
     });
     expect(await detailWith(() => undefined, { certificate })).toBe(
       "unreachable: certificate has expired: the server's certificate, or its CA's, must be renewed (CERT_HAS_EXPIRED)",

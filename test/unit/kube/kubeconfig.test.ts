@@ -108,8 +108,8 @@ describe("parseKubeconfig", () => {
 
   test("an expired client certificate is used, with a note", () => {
     const expired = makeCertificate({
-      notBefore: new Date(Date.now() - 3 * dayMs),
-      notAfter: new Date(Date.now() - dayMs),
+      notBeforeMs: Date.now() - 3 * dayMs,
+      notAfterMs: Date.now() - dayMs,
     });
     const user = { "client-certificate-data": base64(expired.certPem), "client-key-data": base64(expired.keyPem) };
     const parsed = parseKubeconfig(kubeconfig({ user }), { nowMs: Date.now() });
