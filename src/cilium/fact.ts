@@ -3,6 +3,7 @@
 import type {
   ApiserverFacts,
   ConfigFacts,
+  ConnectionEntry,
   CredentialFacts,
   FlowVerdict,
   NodeFacts,
@@ -29,8 +30,9 @@ export type CiliumFact =
       readonly type: "connection";
       readonly of: "clustermesh" | "kvstoremesh";
       readonly shared: SharedObject;
-      /** What Helm, Argo CD or Flux claims of it. */
+      /** By peer. */
       readonly certificates: ReadonlyMap<string, CredentialFacts>;
+      readonly entries: ReadonlyMap<string, ConnectionEntry>;
     }
   | {
       readonly type: "agent";

@@ -68,6 +68,9 @@ export type CredentialFacts = {
   readonly hashes: { readonly cert: string; readonly key: string; readonly ca: string };
 };
 
+/** Where an entry of a connection Secret leads: endpoints as they are written, and addresses that it gives to names. */
+export type ConnectionEntry = { readonly endpoints: readonly string[]; readonly aliases: readonly string[] };
+
 /** How one KVStoreMesh or agent sees a remote cluster. */
 export type RemoteView = {
   readonly cluster: string;
@@ -134,8 +137,10 @@ export type CiliumFacts = {
   /** Secrets cilium-clustermesh and cilium-kvstoremesh: paths are data keys, values hashes. */
   readonly clustermesh: SharedObject | undefined;
   readonly kvstoremesh: SharedObject | undefined;
-  /** The certificates in them, by data key, where a key holds one. */
+  /** The certificates in them, by `<secret>/<peer>`, where there is one. */
   readonly connectionCertificates: ReadonlyMap<string, CredentialFacts>;
+  /** Where their entries lead, by `<secret>/<peer>`. */
+  readonly connectionEntries?: ReadonlyMap<string, ConnectionEntry>;
   /** ConfigMap clustermesh-remote-users. */
   readonly remoteUsers: { readonly shared: SharedObject; readonly text: string | undefined } | undefined;
   readonly nodes: readonly NodeFacts[];

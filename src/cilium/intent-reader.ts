@@ -1,0 +1,161 @@
+// Objects of tenants → intents. An object whose spec cannot be used still exists, and what was made for it must stay:
+// so it is read with as much of its references as can be made out, and says what is wrong with it.
+
+import { ciliumKinds } from "../api/cilium-kinds.ts";
+import { clusterMeshBindingSchema } from "../api/cluster-mesh-binding.ts";
+import { connectivityIntentSchema } from "../api/connectivity-intent.ts";
+import { exposedServiceSchema } from "../api/exposed-service.ts";
+import { fabricSchema } from "../api/fabric.ts";
+import { globalServiceSchema } from "../api/global-service.ts";
+import { kubernetesClusterKind, kubernetesClusterSchema } from "../api/kubernetes-cluster.ts";
+import { networkingApiVersion } from "../api/networking.ts";
+import { type Issue, type Parsed, parseWith } from "../api/problem.ts";
+import { fieldsOf, listOf } from "../core/json.ts";
+import type { IntentKind, IntentPlace } from "../core/provider.ts";
+import { err, ok, type Result } from "../core/result.ts";
+import type { CiliumIntent, KubernetesClusterIntent } from "./intent.ts";
+
+/** What plans call an intent: `<Kind>/<namespace>/<name>`, with the workspace in between where there are several. */
+export const idOf = (kind: CiliumIntent["kind"], { workspace, namespace, name }: IntentPlace): string =>
+  [kind, ...(workspace === undefined ? [] : [workspace]), namespace, name].join("/");
+
+/** Everything that is read from tenants, as the engine wants it. */
+export const ciliumIntentKinds: readonly IntentKind<CiliumIntent>[] = [
+  kindOf(ciliumKinds.clusterMeshBinding, "ClusterMeshBinding", (raw, place) =>
+    readSpecced(
+      raw,
+      place,
+      "ClusterMeshBinding",
+      (value) => parseWith(clusterMeshBindingSchema, value),
+      (spec) => ({
+        clusterRefs: listOf(spec["clusterRefs"]).slice(0, refsMax).flatMap(referenceIn),
+      }),
+    ),
+  ),
+  kindOf(ciliumKinds.globalService, "GlobalService", (raw, place) =>
+    readSpecced(
+      raw,
+      place,
+      "GlobalService",
+      (value) => parseWith(globalServiceSchema, value),
+      (spec) => ({
+        meshRef: meshRefIn(spec),
+        selector: {},
+      }),
+    ),
+  ),
+  kindOf(ciliumKinds.connectivityIntent, "ConnectivityIntent", (raw, place) =>
+    readSpecced(
+      raw,
+      place,
+      "ConnectivityIntent",
+      (value) => parseWith(connectivityIntentSchema, value),
+      (spec) => ({
+        meshRef: meshRefIn(spec),
+        action: "Allow",
+        source: {},
+        destination: {},
+      }),
+    ),
+  ),
+  kindOf(ciliumKinds.exposedService, "ExposedService", (raw, place) =>
+    readSpecced(
+      raw,
+      place,
+      "ExposedService",
+      (value) => parseWith(exposedServiceSchema, value),
+      (spec) => ({
+        meshRef: meshRefIn(spec),
+        serviceRef: { name: "" },
+      }),
+    ),
+  ),
+  kindOf(ciliumKinds.fabric, "Fabric", (raw, place) =>
+    readSpecced(
+      raw,
+      place,
+      "Fabric",
+      (value) => parseWith(fabricSchema, value),
+      () => ({}),
+    ),
+  ),
+  { ...kindOf(kubernetesClusterKind, "KubernetesCluster", readKubernetesCluster), passive: true },
+];
+
+function kindOf(
+  resource: IntentKind<CiliumIntent>["resource"],
+  kind: CiliumIntent["kind"],
+  read: IntentKind<CiliumIntent>["read"],
+): IntentKind<CiliumIntent> {
+  return { resource, idOf: (place) => idOf(kind, place), read };
+}
+
+type Metadata = {
+  readonly uid?: string | undefined;
+  readonly generation?: number | undefined;
+  readonly creationTimestamp?: string | undefined;
+  readonly deletionTimestamp?: string | undefined;
+};
+
+type Speccable = Exclude<CiliumIntent, KubernetesClusterIntent>;
+
+/** Reads with the spec as it is; if that fails, with what `fallback` makes of it; if that fails too, not at all. */
+function readSpecced<K extends Speccable["kind"], O extends { readonly metadata: Metadata }>(
+  raw: unknown,
+  place: IntentPlace,
+  kind: K,
+  parse: (value: unknown) => Parsed<O>,
+  fallback: (spec: Readonly<Record<string, unknown>>) => unknown,
+) {
+  const { metadata, spec, status } = fieldsOf(raw);
+  const parts = { apiVersion: networkingApiVersion, kind, metadata, status };
+  const parsed = parse({ ...parts, spec });
+  const usable = parsed.success ? parsed : parse({ ...parts, spec: fallback(fieldsOf(spec)) });
+  if (!usable.success) return err({ detail: `the ${kind} cannot be read: ${issuesText(usable.issues)}` });
+  const invalid = parsed.success ? undefined : `validation failed: ${issuesText(parsed.issues)}`;
+  return ok({ kind, object: usable.data, ...commonOf(idOf(kind, place), place, usable.data.metadata, invalid) });
+}
+
+function readKubernetesCluster(raw: unknown, place: IntentPlace): Result<CiliumIntent, { readonly detail: string }> {
+  const parsed = parseWith(kubernetesClusterSchema, raw);
+  if (!parsed.success) return err({ detail: `the KubernetesCluster cannot be read: ${issuesText(parsed.issues)}` });
+  const id = idOf("KubernetesCluster", place);
+  return ok({
+    kind: "KubernetesCluster",
+    object: parsed.data,
+    ...commonOf(id, place, parsed.data.metadata, undefined),
+  });
+}
+
+function commonOf(id: string, place: IntentPlace, metadata: Metadata, invalid: string | undefined) {
+  const createdMs = Date.parse(metadata.creationTimestamp ?? "");
+  return {
+    id,
+    place,
+    uid: metadata.uid,
+    generation: metadata.generation ?? 0,
+    createdMs: Number.isFinite(createdMs) ? createdMs : Number.MAX_SAFE_INTEGER,
+    terminating: metadata.deletionTimestamp !== undefined,
+    invalid,
+  };
+}
+
+const refsMax = 511;
+const issuesMax = 5;
+const issueTextMax = 200;
+
+const meshRefIn = (spec: Readonly<Record<string, unknown>>) => referenceIn(spec["meshRef"])[0] ?? { name: "" };
+
+function referenceIn(value: unknown): { readonly name: string }[] {
+  const { name } = fieldsOf(value);
+  return typeof name === "string" && name.length <= 253 ? [{ name }] : [];
+}
+
+function issuesText(issues: readonly Issue[]): string {
+  const texts = issues
+    .slice(0, issuesMax)
+    .map(({ path, message }) => [path.map(String).join("."), message].filter((part) => part !== "").join(": "))
+    .map((text) => text.slice(0, issueTextMax));
+  const more = issues.length - texts.length;
+  return [...texts, ...(more > 0 ? [`and ${more} more`] : [])].join("; ");
+}

@@ -1,0 +1,123 @@
+// Whose a cluster is. No connection is ever opened to a cluster that the workspace of an intent has not shown to be its
+// own: names are free for everybody to write, also into a status.
+
+import type { IntentPlace, Member } from "../core/provider.ts";
+import { clusterIdOf, compareText, type SecretAccess } from "../core/world.ts";
+import type { BindingIntent, CiliumIntent, KubernetesClusterIntent } from "./intent.ts";
+
+/** Where the management plane keeps the credentials of a cluster, and for whose sake they are asked for. */
+export const managedAccess = (at: {
+  readonly namespace: string;
+  readonly cluster: string;
+  readonly workspace: string | undefined;
+}): SecretAccess => ({ namespace: at.namespace, secret: at.cluster, key: at.workspace ?? "-" });
+
+/** Whether an intent may name a cluster, or why not. */
+export type Admission =
+  | { readonly ok: true; readonly member: Member; readonly cluster: KubernetesClusterIntent | undefined }
+  | { readonly ok: false; readonly why: "noName" | "notFound" | "taken"; readonly detail: string };
+
+/** Judges the clusters that intents name. */
+export type Gate = {
+  readonly admit: (place: IntentPlace, name: string) => Admission;
+  /** The mesh that an object of the same workspace and namespace refers to. */
+  readonly bindingOf: (place: IntentPlace, name: string) => BindingIntent | undefined;
+};
+
+/** Makes the judge for a list of intents. */
+export function gateFor(all: readonly CiliumIntent[], mgmtNamespace: string): Gate {
+  const clusters = new Map<string, KubernetesClusterIntent>();
+  const oldest = new Map<string, KubernetesClusterIntent>();
+  const bindings = new Map<string, BindingIntent>();
+  for (const intent of all) {
+    if (intent.kind === "ClusterMeshBinding") bindings.set(placeKey(intent.place, intent.place.name), intent);
+    if (intent.kind !== "KubernetesCluster") continue;
+    clusters.set(placeKey(intent.place, intent.place.name), intent);
+    const other = oldest.get(intent.place.name);
+    if (other === undefined || compareAge(intent, other) < 0) oldest.set(intent.place.name, intent);
+  }
+  return {
+    admit: (place, name) => {
+      if (!isName(name)) return { ok: false, why: "noName", detail: "it is no name of a cluster" };
+      const cluster = clusters.get(placeKey(place, name));
+      if (place.workspace !== undefined) {
+        const detail = "no KubernetesCluster of that name is in the namespace";
+        if (cluster === undefined) return { ok: false, why: "notFound", detail };
+        if (oldest.get(name)?.place.workspace !== place.workspace) {
+          return { ok: false, why: "taken", detail: "the name belongs to a cluster of somebody else" };
+        }
+      }
+      const access = managedAccess({ namespace: mgmtNamespace, cluster: name, workspace: place.workspace });
+      return { ok: true, member: { id: clusterIdOf(access), access, name }, cluster };
+    },
+    bindingOf: (place, name) => bindings.get(placeKey(place, name)),
+  };
+}
+
+/** Every cluster that an intent names or, by its status, has named, as far as it may. */
+export function membersOf(intent: CiliumIntent, gate: Gate): readonly Member[] {
+  const listed = new Map<string, Member>();
+  for (const name of listedNames(intent, gate)) {
+    const admission = listed.has(name) ? undefined : gate.admit(intent.place, name);
+    if (admission?.ok === true) listed.set(name, admission.member);
+  }
+  const left = new Map<string, Member>();
+  for (const name of namesInStatus(intent)) {
+    const admission = listed.has(name) || left.has(name) ? undefined : gate.admit(intent.place, name);
+    if (admission?.ok === true) left.set(name, { ...admission.member, left: true });
+  }
+  return [...listed.values(), ...left.values()];
+}
+
+function listedNames(intent: CiliumIntent, gate: Gate): readonly string[] {
+  switch (intent.kind) {
+    case "ClusterMeshBinding":
+      return intent.object.spec.clusterRefs.map(({ name }) => name);
+    case "GlobalService":
+    case "ConnectivityIntent":
+    case "ExposedService": {
+      const binding = gate.bindingOf(intent.place, intent.object.spec.meshRef.name);
+      return binding?.object.spec.clusterRefs.map(({ name }) => name) ?? [];
+    }
+    // A picture writes nothing to clusters, so nothing of it has to be cleaned up there.
+    case "Fabric":
+    case "KubernetesCluster":
+      return [];
+  }
+}
+
+function namesInStatus(intent: CiliumIntent): readonly string[] {
+  switch (intent.kind) {
+    case "ClusterMeshBinding":
+      return intent.object.status?.meshStatus?.map(({ clusterName }) => clusterName) ?? [];
+    case "GlobalService":
+      return intent.object.status?.exportedClusters ?? [];
+    case "ConnectivityIntent":
+      return intent.object.status?.appliedClusters ?? [];
+    case "ExposedService":
+      return intent.object.status?.endpoints?.map(({ clusterName }) => clusterName) ?? [];
+    case "Fabric":
+    case "KubernetesCluster":
+      return [];
+  }
+}
+
+/** A name with a slash in it could be read as another cluster's identity. */
+const isName = (name: string): boolean => name.length <= 253 && /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name);
+
+const placeKey = ({ workspace, namespace }: IntentPlace, name: string): string =>
+  JSON.stringify([workspace ?? null, namespace, name]);
+
+const compareAge = (a: KubernetesClusterIntent, b: KubernetesClusterIntent): number =>
+  a.createdMs - b.createdMs || compareText(a.uid ?? "", b.uid ?? "") || compareText(a.id, b.id);
+
+const gates = new WeakMap<readonly CiliumIntent[], Map<string, Gate>>();
+
+/** The judge for a list of intents, made once for each list: every intent of a world asks. */
+export function sharedGate(all: readonly CiliumIntent[], mgmtNamespace: string): Gate {
+  const known = gates.get(all) ?? new Map<string, Gate>();
+  gates.set(all, known);
+  const gate = known.get(mgmtNamespace) ?? gateFor(all, mgmtNamespace);
+  known.set(mgmtNamespace, gate);
+  return gate;
+}

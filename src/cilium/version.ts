@@ -1,0 +1,22 @@
+import type { Version } from "./mesh-state.ts";
+
+/**
+ * The version that the tag of an image names: `quay.io/cilium/cilium:v1.19.6@sha256:…`, also with the suffix of a
+ * distribution (`v1.16.3-gke.2`). What is no version of that form is not guessed at.
+ */
+export function versionOf(image: string): Version | undefined {
+  const withoutDigest = image.slice(0, 512).split("@", 1)[0] ?? "";
+  const tag = /:([^:/]+)$/.exec(withoutDigest)?.[1];
+  const match = tag === undefined ? null : /^v?(\d{1,3})\.(\d{1,3})\.(\d{1,4})(?:$|[-+._])/.exec(tag);
+  if (match === null) return undefined;
+  const [, major, minor, patch] = match;
+  return { major: Number(major), minor: Number(minor), patch: Number(patch), text: `${major}.${minor}.${patch}` };
+}
+
+/** Whether a version is a minor version or later. */
+export const isAtLeast = ({ major, minor }: Version, wantedMajor: number, wantedMinor: number): boolean =>
+  major > wantedMajor || (major === wantedMajor && minor >= wantedMinor);
+
+/** How many minor versions lie between two; without end if their major versions differ. */
+export const minorsBetween = (a: Version, b: Version): number =>
+  a.major === b.major ? Math.abs(a.minor - b.minor) : Number.POSITIVE_INFINITY;
