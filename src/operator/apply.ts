@@ -11,6 +11,7 @@ import { err, ok, type Result } from "../core/result.ts";
 import type { Session } from "../fleet/session.ts";
 import type { ObjectRef } from "../kube/api.ts";
 import type { KubeFailure } from "../kube/failure.ts";
+import { messageOf } from "../kube/thrown.ts";
 
 /** The annotation that a touch writes: Kilo only looks again at what has changed. */
 export const touchedAnnotation = "causeway.dev/touched";
@@ -129,11 +130,12 @@ function refOf({ namespaced }: Resource, name: string): ObjectRef {
 
 async function write(
   operation: Operation,
-  { resource, manifest, update = "apply" }: WrittenKind,
+  kind: WrittenKind,
   { session, signal, nowIso }: ApplyInput,
 ): Promise<Result<undefined, KubeFailure>> {
   const { api } = session;
-  const { name, uid, resourceVersion, content } = operation;
+  const { resource, update = "apply" } = kind;
+  const { name, uid, resourceVersion } = operation;
   const ref = refOf(resource, name);
   const guard = {
     ...(uid === undefined ? {} : { uid }),
@@ -155,13 +157,14 @@ async function write(
       const annotations = { [touchedAnnotation]: nowIso() };
       return taken(await api.patch(resource, ref, { metadata: { ...guard, annotations } }, signal));
     }
-    case "create":
-      if (content === undefined) return err({ kind: "invalid", detail: "a create without content" });
-      return taken(await api.create(resource, withoutNulls(await manifest(name, content)), signal));
+    case "create": {
+      const made = await manifestOf(operation, kind);
+      return made.ok ? taken(await api.create(resource, withoutNulls(made.value), signal)) : made;
+    }
     case "update": {
-      if (content === undefined) return err({ kind: "invalid", detail: "an update without content" });
-      const plain = await manifest(name, content);
-      const body = { ...plain, metadata: { ...fieldsOf(plain["metadata"]), ...guard } };
+      const made = await manifestOf(operation, kind);
+      if (!made.ok) return made;
+      const body = { ...made.value, metadata: { ...fieldsOf(made.value["metadata"]), ...guard } };
       if (update === "merge") return taken(await api.patch(resource, ref, body, signal));
       if (update === "replace") return taken(await api.replace(resource, ref, body, signal));
       const answer = await api.apply(resource, ref, body, signal);
@@ -172,6 +175,19 @@ async function write(
       const metadata = { ...fieldsOf(patch["metadata"]), resourceVersion: newest };
       return taken(await api.patch(resource, ref, { ...patch, metadata }, signal));
     }
+  }
+}
+
+/** The body to write; what cannot be made, a certificate for instance, is a fault of this object alone. */
+async function manifestOf(
+  { action, name, content }: Operation,
+  { manifest }: WrittenKind,
+): Promise<Result<Readonly<Record<string, unknown>>, KubeFailure>> {
+  if (content === undefined) return err({ kind: "invalid", detail: `${action} without content` });
+  try {
+    return ok(await manifest(name, content));
+  } catch (error) {
+    return err({ kind: "invalid", detail: messageOf(error) });
   }
 }
 

@@ -48,6 +48,37 @@ describe("diff", () => {
     });
   });
 
+  test("what is others' as well is not deleted: it is left as they shall have it", () => {
+    const leave = { labels: { owner: "us" }, fields: { "spec.slot": null } };
+    const shared = item("a", [], {
+      fields: { "spec.slot": "a" },
+      intents: ["ns/one", "ns/two"],
+      standing: { owner: "us", adopted: false, ifUnwanted: { do: "delete", reason: "Released", leave } },
+    });
+    expect(diff(target([], [shared])).operations).toMatchObject([
+      {
+        action: "update",
+        releases: true,
+        reason: "Released",
+        name: "thing-a",
+        intents: ["ns/one", "ns/two"],
+        changes: [{ path: "spec.slot", from: "a", to: null }],
+        content: leave,
+        uid: "uid-a",
+        resourceVersion: "1",
+      },
+    ]);
+  });
+
+  test("two kinds may have objects of one name", () => {
+    const wanted = [desired("a", [], { kind: "Thing", name: "n" }), desired("b", [], { kind: "Other", name: "n" })];
+    expect(
+      diff(target(wanted, []))
+        .operations.map(({ kind, name }) => `${kind} ${name}`)
+        .sort(),
+    ).toEqual(["Other n", "Thing n"]);
+  });
+
   test("what is not ours is never an operation's object, whatever is desired", () => {
     const foreign = item("a", ["10.0.0.0/24"], { standing: { owner: "other", who: "somebody" } });
     expect(lines(target([], [foreign]))).toEqual([]);

@@ -92,3 +92,63 @@ test("nor one that is still held by an operation which had to wait for another",
   expect(written).toEqual([]);
   expect(skipped).toBe(3);
 });
+
+const body = { metadata: { name: "x", annotations: { kept: "yes", dropped: null } }, data: { a: null, b: "1" } };
+
+/** Carries one operation out, and tells what was asked of the server. */
+async function asked(
+  action: "create" | "update",
+  update: "apply" | "replace" | "merge",
+  manifest: () => Record<string, unknown> | Promise<Record<string, unknown>> = () => body,
+) {
+  const calls: unknown[] = [];
+  const call = (verb: string) => async (_: unknown, first: object, second: object) => {
+    calls.push([verb, verb === "create" ? first : second]);
+    return ok({});
+  };
+  const api = {
+    create: call("create"),
+    apply: call("apply"),
+    patch: call("patch"),
+    replace: call("replace"),
+  } as unknown as KubeApi;
+  const session = { api, absorb: () => {}, forget: () => {}, expect: () => () => {} } as unknown as Session<
+    unknown,
+    unknown
+  >;
+  const { failed } = await applyOperations({
+    operations: [operation(action, "x", [], [])],
+    session,
+    kinds: { Peer: { resource: peers, manifest, update } },
+    isCurrent: () => true,
+    isAllowed: () => true,
+    onOperation: () => {},
+    nowIso: () => "",
+    monotonicMs: () => 0,
+    signal: new AbortController().signal,
+  });
+  return { calls, failed };
+}
+
+test("a share is merged into what others hold, guarded by the version that was seen; nulls take fields away", async () => {
+  const { calls } = await asked("update", "merge");
+  expect(calls).toEqual([["patch", { ...body, metadata: { ...body.metadata, uid: "x", resourceVersion: "1" } }]]);
+});
+
+test("an object that is wholly ours can be replaced, so that nothing others added to it stays", async () => {
+  const { calls } = await asked("update", "replace");
+  expect(calls).toMatchObject([["replace", { metadata: { resourceVersion: "1" } }]]);
+});
+
+test("something new is created without the nulls of a merge", async () => {
+  const { calls } = await asked("create", "merge");
+  expect(calls).toEqual([["create", { metadata: { name: "x", annotations: { kept: "yes" } }, data: { b: "1" } }]]);
+});
+
+test("content that cannot be made is a fault of its object and of nothing else", async () => {
+  const { calls, failed } = await asked("create", "merge", () =>
+    Promise.reject(new Error("the authority has expired")),
+  );
+  expect(calls).toEqual([]);
+  expect(failed).toMatchObject([{ failure: { kind: "invalid", detail: "the authority has expired" } }]);
+});
