@@ -83,6 +83,7 @@ export function startFleet<Intent, Fact, Facts, P extends Plan>(
     kinds: provider.intents.kinds,
     runtime,
     onChange: (origin) => {
+      if (!intents.isComplete()) return changed(origin);
       const members = membersOf(intents.records(), provider.intents.members);
       const names = members.map(({ id, name }) => `${id} ${name}`).join("\n");
       // What we wrote ourselves may be that a cluster has left.

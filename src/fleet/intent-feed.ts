@@ -44,6 +44,8 @@ export type IntentSource<Intent> = {
   /** By id; the same map until something changes. */
   readonly records: () => ReadonlyMap<string, IntentRecord<Intent>>;
   readonly observed: () => Observed<readonly Intent[]>;
+  /** Whether every place that may hold intents was listed at least once: before, an older claim may be unseen. */
+  readonly isComplete: () => boolean;
   /** Ends with the signal that it was started with. */
   readonly done: Promise<void>;
 };
@@ -114,15 +116,17 @@ export function startIntentFeed<Intent>(options: IntentFeedOptions<Intent>): Int
     }
     return known.records;
   };
+  const observed = (): Observed<readonly Intent[]> => {
+    const value = [...records().values()].flatMap(({ intent }) => (intent.ok ? [intent.value] : []));
+    return observe(
+      watching.map(({ kind, informer }) => ({ passive: kind.passive === true, view: informer.view() })),
+      value,
+    );
+  };
   return {
     records,
-    observed: () => {
-      const value = [...records().values()].flatMap(({ intent }) => (intent.ok ? [intent.value] : []));
-      return observe(
-        watching.map(({ kind, informer }) => ({ passive: kind.passive === true, view: informer.view() })),
-        value,
-      );
-    },
+    observed,
+    isComplete: () => observed().state !== "absent",
     done: Promise.all(watching.map(({ informer }) => informer.done)).then(() => undefined),
   };
 }

@@ -5,6 +5,7 @@
 //   nothing yet                   absent
 //   no address                    none: nobody has bound the export yet
 //   an address                    those that a wildcard watch there shows, of all workspaces at once
+//   an address that fails         stale: what is known stays; no cluster is connected to anew until it was listed once
 //   an address no longer          kept until that watch shows none: an object that carries our finalizer cannot be gone
 
 import { fieldsOf, listOf, textOf } from "../core/json.ts";
@@ -125,6 +126,9 @@ export function kcpIntents<Intent>(kcp: KcpOptions): (options: IntentSourceOptio
         return known.records;
       },
       observed: () => together(sliceFailure(slice.view(), kcp.exportName), [...feeds.values()]),
+      isComplete: () =>
+        sliceFailure(slice.view(), kcp.exportName).state !== "absent" &&
+        [...feeds.values()].every(({ source }) => source.isComplete()),
       done: ended.then(async () => {
         for (const [url, feed] of feeds) close(url, feed);
         await Promise.all([slice.done, ...ending]);

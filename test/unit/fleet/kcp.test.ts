@@ -139,6 +139,7 @@ describe("intents from kcp", () => {
     lab.publish(first, second);
     await lab.pass(100);
     expect(lab.source.observed()).toMatchObject({ state: "stale", value: ["a of ws1"] });
+    expect(lab.source.isComplete(), "somebody there may have an older claim").toBe(false);
     await lab.end();
   });
 });
