@@ -4,7 +4,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { crdDifferences } from "../src/cli/crds.ts";
+import { crdDifferences, kcpDifferences } from "../src/cli/crds.ts";
 import { kiloCatalogue } from "../src/kilo/diagnostics.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -91,8 +91,9 @@ describe("documents", () => {
     expect(headings).toHaveLength(Object.keys(kiloCatalogue).length);
   });
 
-  test("crds/ is what the schemas generate", async () => {
+  test("crds/ and deploy/kcp/ are what the schemas generate", async () => {
     expect(await crdDifferences(join(root, "crds"))).toEqual([]);
+    expect(await kcpDifferences(join(root, "deploy/kcp"))).toEqual([]);
   });
 
   test("ADRs are numbered without gaps and have the four parts", () => {

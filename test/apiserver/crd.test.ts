@@ -57,7 +57,8 @@ describe("the CRD", () => {
     expect(conditions).toEqual(["Established=True", "NamesAccepted=True"]);
   });
 
-  test.each(filesOf("samples"))("kubectl applies samples/$name, and nothing of it is lost", async ({ text }) => {
+  const samples = filesOf("samples").filter(({ name }) => name.startsWith("clustermesh-"));
+  test.each(samples)("kubectl applies samples/$name, and nothing of it is lost", async ({ text }) => {
     await hub.kubectl(["apply", "--validate=strict", "-f", "-"], text);
     const sample = parse(text) as { metadata: { name: string } };
     const { body } = await hub.admin.request<Fields>("GET", `${meshes}/${sample.metadata.name}`);
