@@ -1,6 +1,13 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { clusterMeshSchema } from "../../../src/api/cluster-mesh.ts";
+import { clusterMeshBindingSchema } from "../../../src/api/cluster-mesh-binding.ts";
+import { connectivityIntentSchema } from "../../../src/api/connectivity-intent.ts";
+import { exposedServiceSchema } from "../../../src/api/exposed-service.ts";
+import { fabricSchema } from "../../../src/api/fabric.ts";
+import { globalServiceSchema } from "../../../src/api/global-service.ts";
+import { kubernetesClusterSchema } from "../../../src/api/kubernetes-cluster.ts";
+import { managementClusterSchema } from "../../../src/api/management-cluster.ts";
 import { nodeSchema } from "../../../src/api/node.ts";
 import { peerSchema } from "../../../src/api/peer.ts";
 import { problemsMax, problemsOf, problemTextMax } from "../../../src/api/problem.ts";
@@ -8,7 +15,21 @@ import { secretSchema } from "../../../src/api/secret.ts";
 import { nodeSelectorSchema } from "../../../src/api/selector.ts";
 import { worldSchema } from "../../../src/api/world.ts";
 
-const schemas = { clusterMeshSchema, nodeSchema, peerSchema, secretSchema, nodeSelectorSchema, worldSchema };
+const schemas = {
+  clusterMeshSchema,
+  nodeSchema,
+  peerSchema,
+  secretSchema,
+  nodeSelectorSchema,
+  worldSchema,
+  clusterMeshBindingSchema,
+  globalServiceSchema,
+  connectivityIntentSchema,
+  exposedServiceSchema,
+  fabricSchema,
+  kubernetesClusterSchema,
+  managementClusterSchema,
+};
 
 function nested(depth: number, wrap: (inner: unknown) => unknown): unknown {
   let value: unknown = "core";
