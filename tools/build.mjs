@@ -1,18 +1,14 @@
 // Builds a tool into the cache. A binary appears there whole or not at all, however many build at once and whenever
 // one of them is interrupted: each works in a folder of its own and moves it into place by one rename.
-import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { cacheFolder, cacheKey, findCached, findOnPath, pinnedVersion } from "./catalogue.mjs";
+import { runCommand, tail } from "./command.mjs";
 
-const buildMsMax = 60 * 60_000;
-const outputLinesShown = 20;
-const outputCharactersMax = 100_000;
 const lockPollMs = 200;
 const lockTouchMs = 5_000;
 const lockStaleMs = 60_000;
-const killAfterMs = 5_000;
 
 /** Why a tool cannot be had, in words for a person; the command ends with exit code 3. */
 export class Unavailable extends Error {}
@@ -52,7 +48,7 @@ async function buildInto(folder, name, recipe, { environment, progress, signal, 
     const finish = progress.start(`building ${name} ${version}, once per machine`);
     const stamp = recipe.stamp?.(version) ?? [];
     const args = ["build", `-ldflags=${["-s -w", ...stamp].join(" ")}`, "-o", join(scratch, name), recipe.package];
-    const { code, output } = await run(go, args, {
+    const { code, output } = await runCommand(go, args, {
       cwd: join(import.meta.dirname, recipe.folder),
       env: { ...environment, GOFLAGS: "-mod=readonly", GOWORK: "off" },
       signal,
@@ -76,43 +72,6 @@ function publish(scratch, folder, name, recipe) {
     renameSync(join(scratch, name), join(home, name));
   }
   return join(home, name);
-}
-
-/** Runs a command in a process group of its own, so that an interrupt reaches the compilers and each is waited for. */
-function run(command, args, { signal, ...options }) {
-  return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { ...options, detached: true, stdio: ["ignore", "pipe", "pipe"] });
-    let output = "";
-    const collect = (chunk) => void (output = (output + chunk).slice(-outputCharactersMax));
-    child.stdout.setEncoding("utf8").on("data", collect);
-    child.stderr.setEncoding("utf8").on("data", collect);
-    let deadline = setTimeout(() => stop(), buildMsMax);
-    const stop = () => {
-      endGroup(child, "SIGINT");
-      clearTimeout(deadline);
-      deadline = setTimeout(() => endGroup(child, "SIGKILL"), killAfterMs);
-    };
-    signal.addEventListener("abort", stop, { once: true });
-    if (signal.aborted) stop();
-    child.on("error", reject);
-    child.on("close", (code, killedBy) => {
-      clearTimeout(deadline);
-      signal.removeEventListener("abort", stop);
-      resolve({ code: code ?? killedBy, output });
-    });
-  });
-}
-
-function endGroup(child, name) {
-  try {
-    process.kill(-child.pid, name);
-  } catch (error) {
-    if (error.code !== "ESRCH") throw error;
-  }
-}
-
-function tail(output) {
-  return output.trimEnd().split("\n").slice(-outputLinesShown).join("\n");
 }
 
 /**

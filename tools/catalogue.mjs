@@ -38,8 +38,24 @@ export const catalogue = {
     probe: ["version", "--client"],
     recipe: kubernetes("k8s.io/kubernetes/cmd/kubectl"),
   },
-  kcp: { probe: ["--version"], otherwise: "there is no recipe to build it yet: put it on PATH" },
-  "clustermesh-apiserver": { probe: ["version"], otherwise: "there is no recipe to build it yet: put it on PATH" },
+  kcp: {
+    probe: ["--version"],
+    recipe: {
+      folder: "kcp",
+      module: "github.com/kcp-dev/kcp",
+      package: "github.com/kcp-dev/kcp/cmd/kcp",
+      stamp: kcpStamp,
+    },
+  },
+  "clustermesh-apiserver": {
+    probe: ["version"],
+    recipe: {
+      folder: "cilium",
+      module: "github.com/cilium/cilium",
+      package: "github.com/cilium/cilium/clustermesh-apiserver",
+      stamp: ciliumStamp,
+    },
+  },
   helm: { probe: ["version"], otherwise: "there is no recipe to build it yet: put it on PATH" },
   kg: {
     probe: ["version"],
@@ -140,8 +156,19 @@ function kubernetes(command) {
   return { folder: "kubernetes", module: "k8s.io/kubernetes", package: command, stamp: kubernetesStamp };
 }
 
-function kubernetesStamp(version) {
+function kubernetesStamp(version, gitVersion = version) {
   const [major, minor] = version.slice(1).split(".");
-  const values = { gitVersion: version, gitMajor: major, gitMinor: minor, gitTreeState: "clean" };
+  const values = { gitVersion, gitMajor: major, gitMinor: minor, gitTreeState: "clean" };
   return Object.entries(values).map(([field, value]) => `-X k8s.io/component-base/version.${field}=${value}`);
+}
+
+/** kcp answers as the Kubernetes it is made from, and names itself behind that. */
+function kcpStamp(version) {
+  const kubernetesVersion = pinnedVersion({ folder: "kcp", module: "k8s.io/kubernetes" });
+  return kubernetesStamp(kubernetesVersion, `${kubernetesVersion}+kcp-${version}`);
+}
+
+/** Cilium wants three words, version, revision and date, and calls itself nothing at all if there are fewer. */
+function ciliumStamp(version) {
+  return [`-X 'github.com/cilium/cilium/pkg/version.ciliumVersion=${version.slice(1)} unknown unknown'`];
 }

@@ -1,9 +1,12 @@
 // `npm run -s tools -- COMMAND`: the real parts that tests and the bench run, found on this machine or else built.
 import { buildTool, Unavailable } from "./build.mjs";
 import { cacheFolder, catalogue, findTool, pinnedVersion } from "./catalogue.mjs";
+import { moduleFolder } from "./module.mjs";
 import { progressOn } from "./progress.mjs";
 
 const buildable = Object.keys(catalogue).filter((name) => catalogue[name].recipe !== undefined);
+const recipes = buildable.map((name) => catalogue[name].recipe);
+const modules = [...new Set(recipes.map((recipe) => recipe.module))];
 
 const help = `Usage: npm run -s tools -- COMMAND
 
@@ -12,15 +15,17 @@ The real programs that the tests and the bench run against. Standard output hold
   path NAME      prints the path of a tool, and builds the tool first if that is the only way
   list           shows what is known, which version, and where it is; builds nothing
   build [NAME…]  builds tools into the cache, all that can be built if none is named; prints their paths
+  module MODULE  prints the folder of a Go module that tools are built from, and downloads it first if it must
 
 A tool is taken from the first of these places where it runs:
   1. CAUSEWAY_KG (only kg)   2. the folder KUBEBUILDER_ASSETS   3. PATH   4. the cache   5. a build with Go, minutes once
 
-  cache:  ${cacheFolder(process.env)}
-  names:  ${Object.keys(catalogue).join(", ")}
-  built:  ${buildable.join(", ")} (versions: tools/*/go.mod)
+  cache:   ${cacheFolder(process.env)}
+  names:   ${Object.keys(catalogue).join(", ")}
+  built:   ${buildable.join(", ")} (versions: tools/*/go.mod)
+  modules: ${modules.join(", ")}
 
-Exit codes: 0 done, 2 wrong usage, 3 the tool cannot be had.
+Exit codes: 0 done, 2 wrong usage, 3 the tool or the module cannot be had.
 
 Example: "$(npm run -s tools -- path kubectl)" version --client
 `;
@@ -45,8 +50,19 @@ const commands = {
     for (const name of Object.keys(catalogue)) print(describe(name));
   },
   async build(names) {
-    const recipes = (names.length === 0 ? buildable : names).map((name) => [known(name), recipeOf(name)]);
-    for (const [name, recipe] of recipes) print(await buildTool(name, recipe, context));
+    const wanted = (names.length === 0 ? buildable : names).map((name) => [known(name), recipeOf(name)]);
+    for (const [name, recipe] of wanted) print(await buildTool(name, recipe, context));
+  },
+  async module(names) {
+    const [module] = names;
+    if (names.length !== 1) throw new Misused("module takes one name");
+    if (!modules.includes(module)) throw new Misused(`there is no module ${module}; known are ${modules.join(", ")}`);
+    print(
+      await moduleFolder(
+        recipes.find((recipe) => recipe.module === module),
+        context,
+      ),
+    );
   },
 };
 

@@ -170,21 +170,69 @@ describe("path", () => {
     expect(readdirSync(cache())).toEqual([]);
   });
 
-  test.each(["kcp", "clustermesh-apiserver", "helm", "kg"])(
-    "%s cannot be built: exit code 3, one line",
-    async (name) => {
-      installGo();
-      const { code, out, errors } = await tools(["path", name]);
-      expect({ code, out }).toEqual({ code: 3, out: "" });
-      expect(errors).toMatch(new RegExp(`^tools: ${name} cannot be had: .*PATH\n$`));
-    },
-  );
+  test.each(["helm", "kg"])("%s cannot be built: exit code 3, one line", async (name) => {
+    installGo();
+    const { code, out, errors } = await tools(["path", name]);
+    expect({ code, out }).toEqual({ code: 3, out: "" });
+    expect(errors).toMatch(new RegExp(`^tools: ${name} cannot be had: .*PATH\n$`));
+  });
+
+  test("kcp and Cilium call themselves what they are", async () => {
+    installGo();
+    const names = ["kcp", "clustermesh-apiserver"];
+    for (const name of names) expect((await tools(["path", name])).code).toBe(0);
+    const [kcp = "", cilium = ""] = goCalls();
+    expect(kcp).toContain(" -X k8s.io/component-base/version.gitVersion=v1.32.3+kcp-v0.28.1 ");
+    expect(kcp).toMatch(/ github\.com\/kcp-dev\/kcp\/cmd\/kcp$/);
+    expect(cilium).toContain(" -X 'github.com/cilium/cilium/pkg/version.ciliumVersion=1.19.6 unknown unknown' ");
+    expect(cilium).toMatch(/ github\.com\/cilium\/cilium\/clustermesh-apiserver$/);
+  });
 
   test("kg is taken from CAUSEWAY_KG, else from PATH", async () => {
     const onPath = working("bin/kg");
     expect((await tools(["path", "kg"])).out).toBe(`${onPath}\n`);
     const named = working("assets/my-kg");
     expect((await tools(["path", "kg"], { CAUSEWAY_KG: named })).out).toBe(`${named}\n`);
+  });
+});
+
+describe("module", () => {
+  // Stands for Go: knows where a module is once it is downloaded, and downloads it unless it must not.
+  const goWithModules = () =>
+    executable(
+      "bin/go",
+      `#!/bin/sh
+echo "$GOFLAGS $*" >> "$GO_LOG"
+case "$1" in
+  list) if [ -e "$HOME/downloaded" ]; then echo "$HOME/downloaded"; fi ;;
+  mod) if [ -n "$GO_FAIL" ]; then printf 'go: downloading thing\\ngo: no such host\\n' >&2; exit 1; fi; : > "$HOME/downloaded" ;;
+esac
+`,
+    );
+  const cilium = "github.com/cilium/cilium";
+
+  test("its folder is printed, and it is downloaded once", async () => {
+    goWithModules();
+    const first = await tools(["module", cilium]);
+    expect(first).toMatchObject({ code: 0, out: `${join(home, "downloaded")}\n` });
+    expect(first.errors).toContain(`tools: downloading ${cilium} v1.19.6, once per machine`);
+    expect(await tools(["module", cilium])).toEqual({ code: 0, out: first.out, errors: "" });
+    expect(goCalls().filter((call) => call.includes("download"))).toEqual([`-mod=readonly mod download ${cilium}`]);
+  });
+
+  test("one that cannot be downloaded is exit code 3, with the last word of Go", async () => {
+    goWithModules();
+    const { code, out, errors } = await tools(["module", cilium], { GO_FAIL: "yes" });
+    expect({ code, out }).toEqual({ code: 3, out: "" });
+    expect(errors.split("\n").at(-2)).toBe(`tools: ${cilium} v1.19.6 cannot be downloaded: go: no such host`);
+  });
+
+  test("without Go it is exit code 3 and one line", async () => {
+    expect(await tools(["module", cilium])).toEqual({
+      code: 3,
+      out: "",
+      errors: `tools: ${cilium} v1.19.6 cannot be had without Go: install Go 1.26 or newer\n`,
+    });
   });
 });
 
@@ -196,6 +244,8 @@ describe("usage", () => {
     [["path", "nothing"]],
     [["path", "etcd", "kubectl"]],
     [["path", "toString"]],
+    [["module"]],
+    [["module", "github.com/nobody/nothing"]],
   ])("%j is exit code 2, with a hint", async (args) => {
     const { code, out, errors } = await tools(args);
     expect({ code, out }).toEqual({ code: 2, out: "" });
@@ -205,7 +255,7 @@ describe("usage", () => {
   test("help teaches the commands, the places and the exit codes", async () => {
     const { code, out } = await tools(["--help"]);
     expect(code).toBe(0);
-    for (const word of ["path NAME", "list", "build", "KUBEBUILDER_ASSETS", cache(), "Exit codes"]) {
+    for (const word of ["path NAME", "list", "build", "module MODULE", "KUBEBUILDER_ASSETS", cache(), "Exit codes"]) {
       expect(out).toContain(word);
     }
   });
