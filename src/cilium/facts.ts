@@ -20,6 +20,8 @@ export type ServiceFacts = {
   readonly clusterIp: string | undefined;
   /** Addresses and names that a load balancer was given. */
   readonly ingress: readonly { readonly ip: string | undefined; readonly hostname: string | undefined }[];
+  /** `spec.loadBalancerSourceRanges`. */
+  readonly sourceRanges: readonly string[];
   /** Its annotations, as an object of which a part may be ours: paths are annotation keys. */
   readonly shared: SharedObject;
   readonly uid: string | undefined;

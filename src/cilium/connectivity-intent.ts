@@ -1,0 +1,179 @@
+// ConnectivityIntent → Cilium policies on every cluster of the mesh, and what Cilium says of them.
+
+import type { Diagnostic } from "../core/diagnostic.ts";
+import { appendTo } from "../core/list.ts";
+import type { Content, Desired, Item } from "../core/plan.ts";
+import type { Evidence, Poll, Report, Sample } from "../core/provider.ts";
+import { type ClusterId, lastSeen } from "../core/world.ts";
+import type { CiliumFact } from "./fact.ts";
+import { find } from "./diagnostics-kinds.ts";
+import type { FlowVerdict, PolicyFacts } from "./facts.ts";
+import { type Consideration, considerIntent } from "./intent-policies.ts";
+import { intentsGap, keptBecause, meshFinder } from "./kind-gate.ts";
+import type { KindPlan, PlanContext, TargetPart } from "./kind-plan.ts";
+import { judge, moment, namedClusters, settledReport, type StatusInput } from "./kind-status.ts";
+import type { MeshMember } from "./mesh-state.ts";
+import { intentField, makerOf, ownItem, ownKeys, ownLabels, slotOf } from "./own-object.ts";
+import { combineVerdicts, probePoll } from "./probe.ts";
+import { connectivitySamples } from "./samples.ts";
+
+const words = { done: "Applied", doing: "Applying", allDone: "AllClustersApplied" };
+
+/** The field that holds the whole spec of a policy, as canonical text. */
+export const policySpecField = "spec";
+
+/** Plans all ConnectivityIntents. */
+export function planConnectivityIntents(context: PlanContext): KindPlan {
+  const meshOf = meshFinder(context.meshes);
+  const all = context.intents.connectivityIntents.map((intent) => considerIntent(intent, meshOf, context.instance));
+  const gates = new Map(all.map(({ intent, gate }) => [intent.id, gate]));
+  const byMember = new Map(all.map(({ intent, members }) => [intent.id, members]));
+  const isBlocked = (intent: string, { view }: MeshMember): boolean =>
+    byMember.get(intent)?.some((each) => each.member.view.id === view.id && each.isBlocked) ?? false;
+
+  const desired = new Map<ClusterId, Desired[]>();
+  for (const { intent, gate, members } of all) {
+    if (gate.state !== "open") continue;
+    for (const { member, policies } of members) {
+      for (const policy of policies) {
+        if (policy.isTaken) continue;
+        appendTo(desired, member.view.id, {
+          kind: policy.kind,
+          name: policy.name,
+          slot: slotOf(policy.kind, policy.name),
+          origin: slotOf(policy.kind, policy.name),
+          intents: [intent.id],
+          claims: [],
+          claimsPath: "",
+          labels: ownLabels(context.instance, intent.id),
+          fields: { [policySpecField]: policy.spec, [intentField]: intent.id },
+          because: "IntentApplied",
+          reasons: { [policySpecField]: "PolicyChanged" },
+        });
+      }
+    }
+  }
+  const perTarget = new Map<ClusterId, TargetPart>();
+  const gap = intentsGap(context);
+  for (const view of context.world.clusters) {
+    const facts = lastSeen(view.observed);
+    const fate = { gap, gates, view, isBlocked };
+    const items = (facts?.policies ?? []).flatMap((policy): Item[] => {
+      const maker = makerOf(policy.labels, policy.annotations, context.instance);
+      if (maker.who === "nobody" || !isOfAnIntent(policy)) return [];
+      const fields = { [policySpecField]: policy.spec, [intentField]: policy.annotations[ownKeys.intent] ?? null };
+      return [ownItem({ ...policy, name: fullName(policy), fields }, maker, fate)];
+    });
+    const wanted = desired.get(view.id) ?? [];
+    if (items.length > 0 || wanted.length > 0) perTarget.set(view.id, { desired: wanted, items });
+  }
+
+  const polls = new Map<ClusterId, Poll<CiliumFact>[]>();
+  const reports = new Map<string, (evidence: Evidence) => Report>();
+  const samples: Sample[] = [];
+  const diagnostics: Diagnostic[] = [];
+  for (const each of all) {
+    const { intent, gate, members, clusters } = each;
+    const isProbed = gate.state === "open" && intent.object.spec.probe?.enabled === true;
+    for (const { member } of isProbed ? members : []) {
+      if (member.view.observed.state === "synced") appendTo(polls, member.view.id, probePoll(intent, clusters));
+    }
+    const verdict = isProbed
+      ? combineVerdicts(
+          intent,
+          members.map(({ member }) => member),
+        )
+      : undefined;
+    const findings = [
+      ...each.findings,
+      ...(verdict?.reason === "ProbeFailed" ? [probeFailed(each, verdict.message)] : []),
+    ];
+    for (const finding of findings) diagnostics.push(finding);
+    reports.set(intent.id, (evidence) => reportOf({ ...each, findings }, verdict, evidence, context.world.nowMs));
+    for (const sample of connectivitySamples(intent, each.outcomes, verdict)) samples.push(sample);
+  }
+  const views = new Map(context.world.clusters.map((view) => [view.id, view]));
+  return {
+    perTarget,
+    shareWishes: new Map(),
+    keeps: (intent, target) => {
+      const [gate, view] = [gates.get(intent), views.get(target)];
+      if (gate === undefined || view === undefined) return false;
+      return keptBecause(gate, view, (member) => isBlocked(intent, member)) !== undefined;
+    },
+    diagnostics,
+    reports,
+    polls,
+    samples,
+  };
+}
+
+const probeFailed = ({ intent }: Consideration, detail: string): Diagnostic =>
+  find("ProbeFailed", intent, undefined, { detail });
+
+/** Whether a policy was made for an intent of this kind: nobody else's fate is decided here. */
+const isOfAnIntent = ({ annotations }: PolicyFacts): boolean =>
+  annotations[ownKeys.intent]?.startsWith("ConnectivityIntent/") !== false;
+
+const fullName = ({ namespace, name }: PolicyFacts): string =>
+  namespace === undefined ? name : `${namespace}/${name}`;
+
+/** A policy as it is written. */
+export function policyManifest(
+  kind: PolicyFacts["kind"],
+  name: string,
+  { labels, fields }: Content,
+): Readonly<Record<string, unknown>> {
+  const slash = name.indexOf("/");
+  const place = slash === -1 ? { name } : { namespace: name.slice(0, slash), name: name.slice(slash + 1) };
+  const [spec, intent] = [fields[policySpecField], fields[intentField]];
+  return {
+    apiVersion: "cilium.io/v2",
+    kind,
+    metadata: {
+      ...place,
+      labels,
+      ...(typeof intent === "string" ? { annotations: { [ownKeys.intent]: intent } } : {}),
+    },
+    spec: typeof spec === "string" ? (JSON.parse(spec) as unknown) : {},
+  };
+}
+
+function reportOf(
+  { intent, gate, outcomes, findings }: Pick<Consideration, "intent" | "gate" | "outcomes" | "findings">,
+  verdict: FlowVerdict | undefined,
+  evidence: Evidence,
+  nowMs: number,
+): Report {
+  const input: StatusInput = { gate, words, outcomes, flaws: [] };
+  const { phase, conditions } = judge(input, evidence);
+  const previous = intent.object.status;
+  const reachable =
+    verdict === undefined
+      ? ({ status: "Unknown", reason: "NotProbed", message: "no flows are looked for" } as const)
+      : verdict;
+  return settledReport({
+    generation: intent.generation,
+    nowMs,
+    previous,
+    fields: {
+      phase,
+      appliedClusters: namedClusters(input, previous?.appliedClusters ?? [], evidence),
+      probeStatus: verdict === undefined ? undefined : probeStatus(verdict, previous?.probeStatus, nowMs),
+    },
+    conditions: [...conditions, { type: "Reachable", ...reachable }],
+    findings,
+  });
+}
+
+/** What the probe found; its time is that of the last change. */
+function probeStatus(
+  { status, reason, message }: FlowVerdict,
+  before: { readonly lastProbeTime?: string | undefined; readonly [field: string]: unknown } | undefined,
+  nowMs: number,
+): Readonly<Record<string, unknown>> {
+  const found = { ...(status === "Unknown" ? {} : { success: status === "True" }), reason, message };
+  const isSame = before?.["reason"] === reason && before["message"] === message;
+  const lastProbeTime = isSame && before.lastProbeTime !== undefined ? before.lastProbeTime : moment(nowMs);
+  return { lastProbeTime, ...found };
+}

@@ -1,0 +1,162 @@
+// The Service that exposes another one: what it holds, field by field, and how it is written. Only the fields below are
+// compared and written; what a cloud's controller adds, finalizers and node ports among it, is its own.
+
+import { type ExposedServiceSpec, exposedEndpointsMax } from "../api/exposed-service.ts";
+import { quote } from "../core/diagnostic.ts";
+import { fieldsOf } from "../core/json.ts";
+import { shortHash } from "../core/naming.ts";
+import { parseCidr } from "../core/net/cidr.ts";
+import type { Content, Field } from "../core/plan.ts";
+import { compareText } from "../core/world.ts";
+import type { ServiceFacts } from "./facts.ts";
+import { intentField, ownKeys } from "./own-object.ts";
+import { globalAnnotations } from "./service-annotations.ts";
+
+/** Annotations that bind a Service to a load balancer that exists already, on clouds that want one named. */
+export const loadBalancerKeys = { id: "kubernetes.io/elb.id", class: "kubernetes.io/elb.class" } as const;
+
+/** The class that such a load balancer has. */
+export const loadBalancerClass = "union";
+
+/** The most addresses of one cluster that are listed. */
+export const clusterEndpointsMax = Math.min(16, exposedEndpointsMax);
+
+const nameMax = 63;
+
+/** The name of the Service that is made for an ExposedService: a DNS label, whatever that one is called. */
+export function exposedName(intent: string): string {
+  const end = "-exposed";
+  if (/^[a-z]([-a-z0-9]*[a-z0-9])?$/.test(intent) && intent.length + end.length <= nameMax) return `${intent}${end}`;
+  const hash = `-${shortHash(intent)}${end}`;
+  const clean = intent.replace(/[^a-z0-9-]/gu, "-").replace(/^[^a-z]+/, "");
+  return `${clean.slice(0, nameMax - hash.length).replace(/-+$/, "") || "x"}${hash}`;
+}
+
+/** What is wrong with the spec of an exposure. */
+export function exposureProblems(spec: ExposedServiceSpec): readonly string[] {
+  const cidrs = spec.allowedCIDRs ?? [];
+  return [
+    ...(spec.meshRef.name === "" ? ["spec.meshRef.name is missing"] : []),
+    ...(spec.serviceRef.name === "" ? ["spec.serviceRef.name is missing"] : []),
+    ...cidrs.flatMap((text) => {
+      const cidr = parseCidr(text);
+      return cidr.ok ? [] : [`spec.allowedCIDRs: ${quote(text)}: ${cidr.error}`];
+    }),
+    ...(cidrs.length > 0 && spec.exposure === "NodePort"
+      ? ["spec.allowedCIDRs needs exposure LoadBalancer: a NodePort lets everybody in"]
+      : []),
+  ];
+}
+
+/** The ports of a Service that are exposed: the one that is named, or all; none, if there is no such port. */
+export function portsToExpose(
+  { ports }: ServiceFacts,
+  wanted: number | string | undefined,
+): readonly ServiceFacts["ports"][number][] {
+  if (wanted === undefined) return ports;
+  return ports.filter(({ name, port }) => (typeof wanted === "number" ? port === wanted : name === wanted));
+}
+
+/** Everything that the Service is made from. */
+export type ExposedObject = {
+  readonly intent: string;
+  readonly spec: ExposedServiceSpec;
+  readonly service: ServiceFacts;
+  readonly ports: readonly ServiceFacts["ports"][number][];
+  readonly elbId: string | undefined;
+  readonly present: ServiceFacts | undefined;
+};
+
+const selectorPath = "selector/";
+const annotationPath = "annotation/";
+
+/** Annotations that are ours on a Service of ours. */
+const ownAnnotations: readonly string[] = [...globalAnnotations.keys(), ...Object.values(loadBalancerKeys)];
+
+/** The fields that the Service should have; null for what must not be there. */
+export function wantedFields(input: ExposedObject): Readonly<Record<string, Field>> {
+  const { intent, spec, service, ports, elbId, present } = input;
+  const isBalanced = spec.exposure === "LoadBalancer";
+  const annotations: Record<string, string> = {
+    ...(spec.global ? Object.fromEntries(globalAnnotations) : {}),
+    ...(isBalanced && elbId !== undefined
+      ? {
+          [loadBalancerKeys.id]: elbId,
+          [loadBalancerKeys.class]: present?.shared.values[loadBalancerKeys.class] ?? loadBalancerClass,
+        }
+      : {}),
+  };
+  const ranges = (spec.allowedCIDRs ?? []).flatMap((text) => {
+    const cidr = parseCidr(text);
+    return cidr.ok ? [cidr.value] : [];
+  });
+  const fields: Record<string, Field> = {
+    [intentField]: intent,
+    type: isBalanced ? "LoadBalancer" : "NodePort",
+    ports: ports.map(portText).sort(compareText),
+    sourceRanges: isBalanced ? [...new Set(ranges)].sort(compareText) : [],
+  };
+  // What is there and not wanted is said with a null: a merge takes away nothing else.
+  for (const key of Object.keys(present?.selector ?? {})) fields[selectorPath + key] = null;
+  for (const [key, value] of Object.entries(service.selector)) fields[selectorPath + key] = value;
+  for (const key of ownAnnotations) {
+    if (present?.shared.values[key] !== undefined) fields[annotationPath + key] = null;
+  }
+  for (const [key, value] of Object.entries(annotations)) fields[annotationPath + key] = value;
+  return fields;
+}
+
+/** The same fields of a Service that is there. */
+export function itemFields(service: ServiceFacts): Readonly<Record<string, Field>> {
+  const { values, annotations } = service.shared;
+  const fields: Record<string, Field> = {
+    [intentField]: annotations[ownKeys.intent] ?? null,
+    type: service.type,
+    ports: service.ports.map(portText).sort(compareText),
+    sourceRanges: [...service.sourceRanges].sort(compareText),
+  };
+  for (const [key, value] of Object.entries(service.selector)) fields[selectorPath + key] = value;
+  for (const key of ownAnnotations) {
+    const value = values[key];
+    if (value !== undefined) fields[annotationPath + key] = value;
+  }
+  return fields;
+}
+
+/** A port as text that can be compared; a target port that is not given is the port itself. */
+const portText = ({ name, port, targetPort, protocol }: ServiceFacts["ports"][number]): string =>
+  JSON.stringify({ name: name ?? null, port, targetPort: targetPort ?? port, protocol });
+
+/** The Service as a merge patch, or as a whole when it is made. */
+export function exposedManifest(name: string, { labels, fields }: Content): Readonly<Record<string, unknown>> {
+  const [namespace, plain] = name.split("/");
+  const under = (prefix: string): Readonly<Record<string, Field>> =>
+    Object.fromEntries(
+      Object.entries(fields).flatMap(([path, value]) =>
+        path.startsWith(prefix) ? [[path.slice(prefix.length), value] as const] : [],
+      ),
+    );
+  const ranges = fields["sourceRanges"];
+  const ports = fields["ports"];
+  return {
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: {
+      namespace,
+      name: plain,
+      labels,
+      annotations: { ...under(annotationPath), [ownKeys.intent]: fields[intentField] ?? null },
+    },
+    spec: {
+      type: fields["type"] ?? null,
+      selector: under(selectorPath),
+      ports: Array.isArray(ports) ? ports.map(portOf) : [],
+      loadBalancerSourceRanges: Array.isArray(ranges) && ranges.length > 0 ? ranges : null,
+    },
+  };
+}
+
+function portOf(text: string): Readonly<Record<string, unknown>> {
+  const { name, ...port } = fieldsOf(JSON.parse(text));
+  return name === null ? port : { name, ...port };
+}

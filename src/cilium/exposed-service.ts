@@ -1,0 +1,295 @@
+// ExposedService → a Service of ours beside the user's, which is never changed but for what makes it global. Ours selects
+// the same pods, and only its type, its ports and who is let in are its own.
+
+import type { Diagnostic } from "../core/diagnostic.ts";
+import { appendTo } from "../core/list.ts";
+import type { Desired, Item } from "../core/plan.ts";
+import type { Evidence, Report, Sample } from "../core/provider.ts";
+import { type ClusterId, compareText, lastSeen } from "../core/world.ts";
+import { find } from "./diagnostics-kinds.ts";
+import { endpointsOf, type ExposedEndpoint } from "./exposed-endpoints.ts";
+import {
+  exposedName,
+  exposureProblems,
+  itemFields,
+  loadBalancerKeys,
+  portsToExpose,
+  wantedFields,
+} from "./exposed-object.ts";
+import type { ServiceFacts } from "./facts.ts";
+import type { ExposedServiceIntent } from "./intent.ts";
+import {
+  byAge,
+  type Gate,
+  gateOf,
+  intentsGap,
+  keptBecause,
+  memberGap,
+  meshFinder,
+  type OutcomeGap,
+} from "./kind-gate.ts";
+import { type KindPlan, type PlanContext, shareKey, shareKinds, type TargetPart, wholeKinds } from "./kind-plan.ts";
+import { judge, namedClusters, type Outcome, settledReport, type StatusInput } from "./kind-status.ts";
+import type { MeshMember } from "./mesh-state.ts";
+import { makerOf, ownItem, ownLabels, slotOf } from "./own-object.ts";
+import { exposureSamples } from "./samples.ts";
+import { globalAnnotations, joinWishes } from "./service-annotations.ts";
+import { chooseMembers } from "./service-checks.ts";
+import type { ShareWish } from "./share.ts";
+
+const words = { done: "Exposed", doing: "Exposing", allDone: "AllClustersExposed" };
+
+type Considered = {
+  readonly intent: ExposedServiceIntent;
+  readonly gate: Gate;
+  readonly outcomes: Outcome[];
+  readonly endpoints: ExposedEndpoint[];
+  readonly findings: Diagnostic[];
+  /** Clusters where nothing can be decided, and everything stays. */
+  readonly blocked: Set<ClusterId>;
+};
+
+/** What the exposures of one plan want, as it grows: older intents come first. */
+type Wanted = {
+  readonly instance: string;
+  readonly desired: Map<ClusterId, Desired[]>;
+  readonly wishes: Map<ClusterId, Map<string, ShareWish[]>>;
+};
+
+/** Plans all ExposedServices. */
+export function planExposedServices(context: PlanContext): KindPlan {
+  const meshOf = meshFinder(context.meshes);
+  const wanted: Wanted = { instance: context.instance, desired: new Map(), wishes: new Map() };
+  const all = context.intents.exposedServices.toSorted(byAge).map((intent): Considered => {
+    const { gate, findings } = gateOf(intent, meshOf, () => exposureProblems(intent.object.spec));
+    const each = { intent, gate, outcomes: [], endpoints: [], findings: [...findings], blocked: new Set<ClusterId>() };
+    if (gate.mesh !== undefined && intent.invalid === undefined) expose(each, wanted);
+    return each;
+  });
+  const gates = new Map(all.map(({ intent, gate }) => [intent.id, gate]));
+  const blocked = new Map(all.map(({ intent, blocked: where }) => [intent.id, where]));
+  const isBlocked = (intent: string, { view }: MeshMember): boolean => blocked.get(intent)?.has(view.id) ?? false;
+  const gap = intentsGap(context);
+  const perTarget = new Map<ClusterId, TargetPart>();
+  for (const view of context.world.clusters) {
+    const desired = wanted.desired.get(view.id) ?? [];
+    const fate = { gap, gates, view, isBlocked };
+    const items: Item[] = [];
+    for (const service of lastSeen(view.observed)?.services.values() ?? []) {
+      const maker = makerOf(service.labels, service.shared.annotations, context.instance);
+      if (maker.who !== "nobody") items.push(ownItem(objectOf(service), maker, fate));
+    }
+    if (items.length > 0 || desired.length > 0) perTarget.set(view.id, { desired, items });
+  }
+  const reports = new Map<string, (evidence: Evidence) => Report>();
+  const samples: Sample[] = [];
+  for (const each of all) {
+    reports.set(each.intent.id, (evidence) => reportOf(each, evidence, context.world.nowMs));
+    for (const sample of exposureSamples(each.intent, each.endpoints)) samples.push(sample);
+  }
+  const views = new Map(context.world.clusters.map((view) => [view.id, view]));
+  return {
+    perTarget,
+    shareWishes: new Map(
+      [...wanted.wishes].map(([target, objects]) => [
+        target,
+        new Map([...objects].map(([key, wishes]) => [key, joinWishes(wishes)])),
+      ]),
+    ),
+    keeps: (intent, target) => {
+      const [gate, view] = [gates.get(intent), views.get(target)];
+      if (gate === undefined || view === undefined) return false;
+      return keptBecause(gate, view, (member) => isBlocked(intent, member)) !== undefined;
+    },
+    diagnostics: all.flatMap(({ findings }) => findings),
+    reports,
+    polls: new Map(),
+    samples,
+  };
+}
+
+const objectOf = (
+  service: ServiceFacts,
+): Pick<Item, "kind" | "name" | "uid" | "resourceVersion" | "labels" | "fields"> => ({
+  kind: wholeKinds.exposedService,
+  name: `${service.namespace}/${service.name}`,
+  uid: service.uid,
+  resourceVersion: service.resourceVersion,
+  labels: service.labels,
+  fields: itemFields(service),
+});
+
+/** Looks at every cluster that is asked for, and wants there what can be had. */
+function expose(each: Considered, wanted: Wanted): void {
+  const { intent, gate, outcomes, findings, blocked } = each;
+  const { spec } = intent.object;
+  if (
+    gate.mesh === undefined ||
+    (gate.state === "shut" && gate.reason !== "Suspended" && gate.reason !== "MeshNotReady")
+  ) {
+    return;
+  }
+  if (spec.exposure === "Gateway") {
+    const finding = find("GatewayUnsupported", intent, undefined, {});
+    findings.push(finding);
+    for (const { name, view } of gate.mesh.members) {
+      blocked.add(view.id);
+      outcomes.push({
+        cluster: name,
+        target: view.id,
+        state: "failed",
+        reason: finding.code,
+        message: finding.message,
+      });
+    }
+    return;
+  }
+  const { members, failed, findings: told } = chooseMembers(intent, gate.mesh, "spec.clusters", spec.clusters ?? []);
+  for (const outcome of failed) outcomes.push(outcome);
+  const isAsked = (spec.clusters ?? []).length > 0;
+  const missing: (() => void)[] = [];
+  for (const member of members) {
+    const result = exposeOn(each, member, wanted);
+    if (result === undefined) continue;
+    if (result.finding?.code === "ServiceNotFound" && !isAsked) missing.push(() => fail(each, member, result));
+    else fail(each, member, result);
+  }
+  // Where nothing is said about clusters, those that have the Service are meant; none at all is a fault.
+  if (outcomes.length === 0) for (const tell of missing) tell();
+  if (gate.state === "open") for (const finding of told) findings.push(finding);
+  outcomes.sort((a, b) => compareText(a.cluster, b.cluster));
+}
+
+type Failed = OutcomeGap & { readonly finding?: Diagnostic };
+
+function fail({ gate, outcomes, findings, blocked }: Considered, { name, view }: MeshMember, failed: Failed): void {
+  const { reason, message, finding } = failed;
+  blocked.add(view.id);
+  outcomes.push({ cluster: name, target: view.id, state: "failed", reason, message });
+  if (finding !== undefined && gate.state === "open") findings.push(finding);
+}
+
+/** Wants the Service on one cluster, or says why it cannot be had there. */
+function exposeOn(each: Considered, member: MeshMember, wanted: Wanted): Failed | undefined {
+  const { intent, gate, outcomes, endpoints } = each;
+  const { spec } = intent.object;
+  const findings = gate.state === "open" ? each.findings : [];
+  const refuse = (finding: Diagnostic): Failed => ({
+    reason: finding.code,
+    message: `${member.name}: ${finding.message}`,
+    finding,
+  });
+  const gap = memberGap(member);
+  if (gap !== undefined || member.view.observed.state === "absent") {
+    return gap ?? { reason: "ClusterNotReached", message: member.name };
+  }
+  const facts = member.view.observed.value;
+  const target = member.view.id;
+  const namespace = spec.serviceRef.namespace ?? intent.place.namespace;
+  const service = `${namespace}/${spec.serviceRef.name}`;
+  const users = facts.services.get(service);
+  if (users === undefined) return refuse(find("ServiceNotFound", intent, member.name, { service }));
+  if (Object.keys(users.selector).length === 0 || users.type === "ExternalName") {
+    return refuse(find("ServiceWithoutSelector", intent, member.name, { service }));
+  }
+  const ports = portsToExpose(users, spec.port);
+  if (ports.length === 0) {
+    const known = users.ports.map(({ name, port }) => (name === undefined ? String(port) : `${name} (${port})`));
+    const values = { service, port: String(spec.port ?? ""), ports: known };
+    return refuse(find("ExposedPortUnknown", intent, member.name, values));
+  }
+  const name = `${namespace}/${exposedName(intent.place.name)}`;
+  const present = facts.services.get(name);
+  const maker = present && makerOf(present.labels, present.shared.annotations, wanted.instance);
+  const rival = wanted.desired.get(target)?.find((other) => other.name === name)?.intents[0];
+  const isOurs = maker?.who === "us" && (maker.intent ?? intent.id) === intent.id;
+  if (rival !== undefined || (present !== undefined && !isOurs)) {
+    const other = maker?.who === "us" ? maker.intent : undefined;
+    const who = rival ?? other ?? (maker?.who === "another" ? "another Causeway" : "somebody else");
+    return refuse(find("ExposedNameTaken", intent, member.name, { service: name, who }));
+  }
+  const elb = present?.shared.values[loadBalancerKeys.id];
+  if (spec.exposure === "LoadBalancer" && elb !== undefined && elb !== (member.elbId ?? elb)) {
+    const values = { service: name, present: elb, wanted: member.elbId ?? "" };
+    findings.push(find("LoadBalancerChanged", intent, member.name, values));
+  }
+  const fields = wantedFields({ intent: intent.id, spec, service: users, ports, elbId: elb ?? member.elbId, present });
+  const isWritten =
+    present !== undefined && Object.entries(fields).every(([path, value]) => sameField(present, path, value));
+  if (gate.state === "open") want(each, member, wanted, { name, fields, service: users });
+  const shown = isWritten ? endpointsOf({ member, facts, spec, service: present }) : [];
+  if (shown.length === 0) endpoints.push({ clusterName: member.name, ready: false });
+  for (const endpoint of shown) endpoints.push(endpoint);
+  const [state, reason, message] = progress(isWritten, shown, name);
+  if (reason === "AddressPending") findings.push(find("AddressPending", intent, member.name, { service: name }));
+  outcomes.push({ cluster: member.name, target, state, reason, message: `${member.name}: ${message}` });
+  return undefined;
+}
+
+const sameField = (service: ServiceFacts, path: string, value: unknown): boolean =>
+  JSON.stringify(itemFields(service)[path] ?? null) === JSON.stringify(value);
+
+/** How far an exposure is on one cluster. */
+function progress(
+  isWritten: boolean,
+  shown: readonly ExposedEndpoint[],
+  name: string,
+): readonly [Outcome["state"], string, string] {
+  if (!isWritten) return ["pending", "Exposing", `Service ${name} is to be written`];
+  if (shown.length === 0) return ["pending", "AddressPending", `Service ${name} has no address yet`];
+  if (shown.some(({ ready }) => ready)) return ["done", "Exposed", `exposed as ${name}`];
+  return ["failed", "ServiceWithoutEndpoints", `Service ${name} has no ready endpoint`];
+}
+
+function want(
+  { intent }: Considered,
+  { view }: MeshMember,
+  { instance, desired, wishes }: Wanted,
+  object: { readonly name: string; readonly fields: Desired["fields"]; readonly service: ServiceFacts },
+): void {
+  const slot = slotOf(wholeKinds.exposedService, object.name);
+  appendTo(desired, view.id, {
+    kind: wholeKinds.exposedService,
+    name: object.name,
+    slot,
+    origin: slot,
+    intents: [intent.id],
+    claims: [],
+    claimsPath: "",
+    labels: ownLabels(instance, intent.id),
+    fields: object.fields,
+    because: "ServiceExposed",
+    reasons: {},
+  });
+  if (!intent.object.spec.global) return;
+  const { namespace, name } = object.service;
+  const objects = wishes.get(view.id) ?? new Map<string, ShareWish[]>();
+  wishes.set(view.id, objects);
+  const key = shareKey(shareKinds.serviceAnnotations, namespace, name);
+  for (const [path, value] of globalAnnotations) appendTo(objects, key, { path, value, intents: [intent.id] });
+}
+
+function reportOf(
+  { intent, gate, outcomes, endpoints, findings }: Considered,
+  evidence: Evidence,
+  nowMs: number,
+): Report {
+  const input: StatusInput = { gate, words, outcomes, flaws: [] };
+  const { phase, conditions } = judge(input, evidence);
+  const previous = intent.object.status;
+  const before = (previous?.endpoints ?? []).map(({ clusterName }) => clusterName);
+  const shown = new Set(endpoints.map(({ clusterName }) => clusterName));
+  const left = namedClusters(input, before, evidence).filter((name) => !shown.has(name));
+  const all = [...endpoints, ...left.map((clusterName): ExposedEndpoint => ({ clusterName, ready: false }))];
+  return settledReport({
+    generation: intent.generation,
+    nowMs,
+    previous,
+    fields: {
+      phase,
+      endpoints: all.sort((a, b) => compareText(a.clusterName, b.clusterName)),
+    },
+    conditions,
+    findings,
+  });
+}

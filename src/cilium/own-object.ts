@@ -1,0 +1,85 @@
+// Objects that are wholly ours: how they are marked, and what becomes of one that nothing wants any more.
+
+import { labelValue } from "../core/naming.ts";
+import type { IfUnwanted, Item } from "../core/plan.ts";
+import type { ClusterView } from "../core/world.ts";
+import type { CiliumFacts } from "./facts.ts";
+import { type Gate, keptBecause, type OutcomeGap } from "./kind-gate.ts";
+import type { MeshMember } from "./mesh-state.ts";
+import { managedBy, managedByLabel } from "./share.ts";
+
+/** Whose an object of ours is: the Causeway, and the intent. */
+export const ownKeys = { instance: "causeway.dev/instance", intent: "causeway.dev/intent" } as const;
+
+/** The field that holds the id of the intent, which is written as an annotation. */
+export const intentField = "intent";
+
+/** The labels of an object that was made for an intent. */
+export const ownLabels = (instance: string, intent: string): Readonly<Record<string, string>> => ({
+  [managedByLabel]: managedBy,
+  [ownKeys.instance]: labelValue(instance),
+  [ownKeys.intent]: labelValue(intent),
+});
+
+/** Who made an object; nobody we know of, if it does not say. */
+export type Maker =
+  | { readonly who: "us"; readonly intent: string | undefined }
+  | { readonly who: "another" }
+  | { readonly who: "nobody" };
+
+/** Tells by its marks who made an object. */
+export function makerOf(
+  labels: Readonly<Record<string, string>>,
+  annotations: Readonly<Record<string, string>>,
+  instance: string,
+): Maker {
+  if (labels[managedByLabel] !== managedBy || labels[ownKeys.intent] === undefined) return { who: "nobody" };
+  if (labels[ownKeys.instance] !== labelValue(instance)) return { who: "another" };
+  const intent = annotations[ownKeys.intent];
+  const isWhole = intent !== undefined && labels[ownKeys.intent] === labelValue(intent);
+  return { who: "us", intent: isWhole ? intent : undefined };
+}
+
+/** What is needed to judge an object of ours that nothing wants. */
+export type FateInput = {
+  readonly gap: string | undefined;
+  readonly gates: ReadonlyMap<string, Gate>;
+  readonly view: ClusterView<CiliumFacts>;
+  /** Whether nothing could be decided for an intent on a member, for a reason of its own. */
+  readonly isBlocked: (intent: string, member: MeshMember) => boolean;
+};
+
+/** Decides what becomes of an object of ours. */
+export function fateOf(intent: string | undefined, { gap, gates, view, isBlocked }: FateInput): IfUnwanted {
+  if (intent === undefined) return hold({ reason: "IdentityDamaged", message: "its marks were changed by somebody" });
+  const gate = gates.get(intent);
+  if (gate === undefined) {
+    return gap === undefined ? remove("IntentGone") : hold({ reason: "IntentsStale", message: gap });
+  }
+  const kept = keptBecause(gate, view, (member) => isBlocked(intent, member));
+  if (kept !== undefined) return hold(kept);
+  if (gate.state === "shut") return remove("IntentTerminating");
+  const isMember = gate.mesh.members.some((member) => member.view.id === view.id);
+  return remove(isMember ? "NotAskedFor" : "ClusterLeft");
+}
+
+const hold = ({ reason, message }: OutcomeGap): IfUnwanted => ({ do: "hold", reason, detail: message });
+const remove = (reason: string): IfUnwanted => ({ do: "delete", reason });
+
+/** An object of ours, or another Causeway's, as an item of a plan. */
+export function ownItem(
+  object: Pick<Item, "kind" | "name" | "uid" | "resourceVersion" | "labels" | "fields">,
+  maker: Maker & { readonly who: "us" | "another" },
+  fate: FateInput,
+): Item {
+  const slot = slotOf(object.kind, object.name);
+  const common = { ...object, slot, origin: slot, party: undefined, claims: [] };
+  if (maker.who === "another") {
+    return { ...common, intent: undefined, standing: { owner: "other", who: "another Causeway" } };
+  }
+  const ifUnwanted = fateOf(maker.intent, fate);
+  return { ...common, intent: maker.intent, standing: { owner: "us", adopted: false, ifUnwanted } };
+}
+
+/** What an object of ours is: its name says it all, since it is made of the intent. */
+export const slotOf = (kind: string, name: string): string => `${kind}/${name}`;
