@@ -11,6 +11,7 @@ import { rbacKinds } from "./rbac-kinds.ts";
 import { anything, integer, kept, kindSchema, listBy, listOfAll, mapOf, record, text, truth } from "./schema.ts";
 import type { FieldReader } from "./selector.ts";
 import { type Fields, sameValue } from "./value.ts";
+import { workloadKinds } from "./workload-kinds.ts";
 
 const dataKey = /^[-._a-zA-Z0-9]+$/;
 
@@ -149,22 +150,6 @@ const serviceCidr = builtin({
   complete: (object) => ({ ...object, spec: fieldsOf(object["spec"]), status: fieldsOf(object["status"]) }),
 });
 
-const service = builtin({
-  kind: "Service",
-  plural: "services",
-  shortNames: ["svc"],
-  hasStatus: true,
-  schema: kindSchema({
-    spec: { ...anything, type: "object", additional: anything },
-    status: record({ loadBalancer: anything, conditions: conditionList() }),
-  }),
-  complete: (object) => ({
-    ...object,
-    spec: { type: "ClusterIP", sessionAffinity: "None", ...fieldsOf(object["spec"]) },
-    status: { loadBalancer: {}, ...fieldsOf(object["status"]) },
-  }),
-});
-
 /** Nothing runs here: Pods are what somebody wrote, so that kubectl finds none or those. */
 const pod = builtin({
   kind: "Pod",
@@ -238,7 +223,7 @@ export const builtinKinds: readonly Kind[] = [
   nodeKind,
   configMap,
   secret,
-  service,
+  ...workloadKinds,
   pod,
   serviceAccount,
   ...events,

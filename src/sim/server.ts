@@ -14,6 +14,7 @@ import {
 } from "./answer.ts";
 import { definitionKind, established, installed, Kinds } from "./definitions.ts";
 import { describe } from "./discovery.ts";
+import { isProxied, type PodProxy, proxied } from "./pod-proxy.ts";
 import { createRandomNames, type RandomNames } from "./random-names.ts";
 import { type ResourceRoute, routeOf, type SimVerb } from "./route.ts";
 import { type Change, type SimSnapshot, Store } from "./store.ts";
@@ -44,6 +45,8 @@ export type SimServerOptions = {
   readonly serviceCidrs?: readonly string[];
   /** CustomResourceDefinitions that are there from the beginning. One value given to many servers is read once. */
   readonly definitions?: readonly object[];
+  /** What a pod that is there answers through the server; without, nobody answers. */
+  readonly podProxy?: PodProxy;
 };
 
 /** How often somebody asked for something. */
@@ -176,6 +179,7 @@ class Server {
     if (route.resource !== undefined) this.#count(user.name, route.resource);
     if (refusal !== undefined) throw refusal;
     if (route.resource === undefined) return describe(route.path, this.#kinds.all);
+    if (isProxied(route.resource)) return proxied(this.store, route, this.#options.podProxy);
     const kind = this.#kindOf(route.resource);
     if (kind === undefined) return this.#nowhere(route.resource);
     return answerResource(this.#parts(), { kind, route, resource: route.resource, request, user });

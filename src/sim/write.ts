@@ -311,7 +311,10 @@ function withGeneration(kind: Kind, before: Fields, object: Fields): Fields {
 
 /** The part of an object whose changes are counted. */
 function counted(kind: Kind, object: Fields): Fields {
-  const { metadata: _metadata, status, ...rest } = object;
+  const { metadata, status, ...rest } = object;
+  // A Deployment hands its annotations on, and an EndpointSlice belongs to whatever its labels say.
+  if (kind.kind === "Deployment") return { ...rest, annotations: fieldsOf(metadata)["annotations"] };
+  if (kind.kind === "EndpointSlice") return { ...rest, labels: fieldsOf(metadata)["labels"] };
   return kind.hasStatus ? rest : { ...rest, status };
 }
 
