@@ -180,7 +180,7 @@ export function readNamespace(raw: unknown): CiliumFact {
 
 /** Reads a Service; its annotations are what may be shared. */
 export function readService(raw: unknown): CiliumFact {
-  const { type, selector, ports, clusterIP } = specOf(raw);
+  const { type, selector, ports, clusterIP, loadBalancerSourceRanges } = specOf(raw);
   const shared = sharedMetadata(raw);
   const ingress = listOf(fieldsOf(statusOf(raw)["loadBalancer"])["ingress"]).map((each) => {
     const { ip, hostname } = fieldsOf(each);
@@ -195,6 +195,7 @@ export function readService(raw: unknown): CiliumFact {
     ports: listOf(ports).flatMap((each) => servicePort(fieldsOf(each))),
     clusterIp: textOf(clusterIP),
     ingress,
+    sourceRanges: listOf(loadBalancerSourceRanges).flatMap((each) => textOf(each) ?? []),
     shared: { ...shared, values: shared.annotations, isOtherwiseEmpty: false },
     uid: shared.uid,
     resourceVersion: shared.resourceVersion,
