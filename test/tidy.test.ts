@@ -70,6 +70,7 @@ describe("layers", () => {
     ["core", "../kilo/intent.ts"],
     ["kilo", "../cli/exit.ts"],
     ["pki", "../kube/runtime.ts"],
+    ["hubble", "../fleet/fleet.ts"],
   ])("src/%s cannot import %s: it does not compile", (folder, target) => {
     expect(compileIn(folder, `import * as upward from "${target}";\nexport const all = upward;\n`)).toContain(
       "error TS",
