@@ -103,11 +103,11 @@ export type KindPlan = {
   readonly perTarget: ReadonlyMap<ClusterId, TargetPart>;
   readonly shareWishes: ShareWishes;
   /**
-   * Whether what was written for an intent of this kind on a cluster is to stay although nothing wishes for it now: it
+   * Whether what was written for an intent of this kind on a cluster, at a path of an object (`shareKey`), is to stay although nothing wishes for it now: it
    * is suspended, cannot be read, or its mesh is not what it should be. Asked only of intents that exist and are not
    * being deleted; nothing of those that are gone stays. No answer means that what is not wished for goes.
    */
-  readonly keeps?: (intent: string, target: ClusterId) => boolean;
+  readonly keeps?: (intent: string, target: ClusterId, object: string, path: string) => boolean;
   readonly diagnostics: readonly Diagnostic[];
   /** What the status of each intent should say, by its id. */
   readonly reports: ReadonlyMap<string, (evidence: Evidence) => Report>;

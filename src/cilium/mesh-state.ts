@@ -23,6 +23,16 @@ export type MeshMember = {
 /** A version of Cilium. */
 export type Version = { readonly major: number; readonly minor: number; readonly patch: number; readonly text: string };
 
+/** What one cluster of a mesh says of another; `ready` is not there if nobody can know. */
+export type LinkState = {
+  readonly from: string;
+  readonly to: string;
+  readonly ready: boolean | undefined;
+  /** Why it is not known to be ready, in one word and for a human. */
+  readonly reason: string;
+  readonly message: string;
+};
+
 /** A binding as others see it. */
 export type MeshState = {
   readonly binding: BindingIntent;
@@ -31,4 +41,6 @@ export type MeshState = {
   readonly members: readonly MeshMember[];
   /** Members that are named but cannot be used, and why. */
   readonly unusable: readonly { readonly name: string; readonly detail: string }[];
+  /** Every link that the topology asks for, in both directions. */
+  readonly links?: readonly LinkState[];
 };

@@ -67,7 +67,7 @@ export type ShareInput = {
   readonly instance: string;
   readonly object: SharedObject | undefined;
   readonly wishes: readonly ShareWish[];
-  readonly fateOf: (intent: string) => ShareFate;
+  readonly fateOf: (intent: string, path: string) => ShareFate;
   readonly because: string;
   readonly releasedBecause: string;
 };
@@ -116,7 +116,7 @@ export function planShare(input: ShareInput): SharePlan {
       next.set(path, { intents: sorted(wish.intents), was, set });
       fields[path] = wish.value;
       if (wish.sealed !== undefined) sealed[path] = wish.sealed;
-    } else if (before !== undefined && before.intents.some((intent) => input.fateOf(intent) === "doubtful")) {
+    } else if (before !== undefined && before.intents.some((intent) => input.fateOf(intent, path) === "doubtful")) {
       next.set(path, before);
       fields[path] = present;
     } else if (before !== undefined) {

@@ -36,9 +36,10 @@ export type Catalogue = { readonly [code: string]: Explanation<never> };
 /** The named values that a code of a catalogue is explained with. */
 export type ValuesOf<C extends Catalogue, Code extends keyof C> = C[Code] extends Explanation<infer P> ? P : never;
 
-/** Makes the function that turns a code and its values into a diagnostic. */
+/** Makes the function that turns a code and its values into a diagnostic; the page has a section for each code. */
 export function explainer<C extends Catalogue>(
   catalogue: C,
+  page = "docs/diagnostics.md",
 ): <Code extends keyof C & string>(code: Code, where: Where, values: ValuesOf<C, Code>) => Diagnostic {
   return (code, where, values) => {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- ValuesOf is read off this very entry
@@ -51,7 +52,7 @@ export function explainer<C extends Catalogue>(
       message: entry.what(values),
       why: typeof entry.why === "string" ? entry.why : entry.why(values),
       fix: entry.fix(values, where),
-      docs: `docs/diagnostics.md#${code.toLowerCase()}`,
+      docs: `${page}#${code.toLowerCase()}`,
     };
   };
 }

@@ -1,0 +1,159 @@
+// What one cluster has to hold to be connected with another: entries of its connection Secrets, byte by byte as Cilium
+// reads them, and host aliases where its version needs them.
+//
+//                     KVStoreMesh runs                          it does not
+//   cilium-kvstoremesh   the way to the other cluster              nothing
+//   cilium-clustermesh   the way to the cluster's own etcd,        the way to the other cluster
+//                        where KVStoreMesh puts what it gets
+
+import { shortHash } from "../core/naming.ts";
+import type { Dial } from "./endpoint.ts";
+import type { Shown, Trust } from "./credential.ts";
+import { connectionKey } from "./facts-reader.ts";
+import type { ConnectionEntry, CredentialFacts } from "./facts.ts";
+import { shareKey, shareKinds } from "./kind-plan.ts";
+import { aliasPath, present } from "./object-reader.ts";
+import type { Participant } from "./participant.ts";
+import { objectNames } from "./resources.ts";
+import { credentialKeys } from "./secret-reader.ts";
+import { readRecord, sealedHash, type SharedObject, type ShareWish } from "./share.ts";
+import { isAtLeast } from "./version.ts";
+
+/** A certificate that is made while it is written: what stands for it in the sealed part of a wish. */
+export type SealedOrder = {
+  readonly issue: Extract<Shown["how"], { do: "issue" }>["order"];
+  readonly part: "cert" | "key";
+};
+
+/** What is needed to connect a cluster with a peer. */
+export type LinkParts = {
+  readonly intent: string;
+  readonly peerName: string;
+  readonly dial: Dial;
+  readonly trust: Trust;
+  readonly shown: Shown;
+};
+
+/** Where Cilium finds the files of its connection Secrets. */
+const folder = "/var/lib/cilium/clustermesh";
+
+/** The Secret that holds the way to other clusters. */
+export const remoteSecret = ({ hasKvstoremesh }: Participant): "kvstoremesh" | "clustermesh" =>
+  hasKvstoremesh ? "kvstoremesh" : "clustermesh";
+
+/** The text of an entry that leads to another cluster. A new authority must change it: Cilium reads only its own hash. */
+export function remoteEntry(peer: string, dial: Dial, trust: Trust, understandsAliases: boolean): string {
+  const keys = credentialKeys(peer);
+  const alias = understandsAliases ? dial.alias : undefined;
+  return [
+    "endpoints:",
+    ...dial.urls.map((url) => `- ${url}`),
+    `trusted-ca-file: ${folder}/${keys.ca}`,
+    `key-file: ${folder}/${keys.key}`,
+    `cert-file: ${folder}/${keys.cert}`,
+    ...(alias === undefined
+      ? []
+      : ["cilium-host-aliases:", `- hostname: ${alias.hostname}`, "  ips:", ...alias.ips.map((ip) => `    - ${ip}`)]),
+    `# rev: ${shortHash(trust.pem)}`,
+    "",
+  ].join("\n");
+}
+
+/** The text of an entry that leads to the cluster's own etcd. Agents have a certificate of their own since 1.17. */
+export function localEntry(namespace: string, hasLocalCertificate: boolean): string {
+  const file = `${folder}/${hasLocalCertificate ? "local" : "common"}-etcd-client`;
+  return [
+    "endpoints:",
+    `- https://${objectNames.apiserver}.${namespace}.svc:2379`,
+    `trusted-ca-file: ${file}-ca.crt`,
+    `key-file: ${file}.key`,
+    `cert-file: ${file}.crt`,
+    "",
+  ].join("\n");
+}
+
+/** Whether a Secret of a cluster has an entry for a peer that we did not write. */
+export function isForeign(shared: SharedObject | undefined, peerName: string, instance: string): boolean {
+  if (shared?.values[peerName] === undefined) return false;
+  return !readRecord(shared.annotations, instance).has(peerName);
+}
+
+/** The certificates that a cluster has for a peer, if we put them there. */
+export function existingFor(own: Participant, peerName: string, instance: string): CredentialFacts | undefined {
+  const secret = remoteSecret(own);
+  if (own.facts === undefined || isForeign(own.facts[secret], peerName, instance)) return undefined;
+  return own.facts.connectionCertificates.get(connectionKey(secret, peerName));
+}
+
+/** Where the entry of a cluster for a peer leads now. */
+export const entryFor = (own: Participant, peerName: string): ConnectionEntry | undefined =>
+  own.facts?.connectionEntries?.get(connectionKey(remoteSecret(own), peerName));
+
+/** Whether whoever reads the entries of a cluster knows the addresses in them. */
+export function understandsAliases(own: Participant): boolean {
+  const version = own.hasKvstoremesh ? own.apiserverVersion : own.version;
+  return version !== undefined && isAtLeast(version, 1, 20);
+}
+
+/** What a cluster has to hold to be connected with a peer, by the key of the object. */
+export function linkWishes(
+  own: Participant,
+  parts: LinkParts,
+  namespace: string,
+  instance: string,
+): ReadonlyMap<string, readonly ShareWish[]> {
+  const wishes = new Map<string, readonly ShareWish[]>();
+  const { peerName, intent, dial } = parts;
+  const isFree = (of: "kvstoremesh" | "clustermesh"): boolean => !isForeign(own.facts?.[of], peerName, instance);
+  const keyOf = (of: "kvstoremesh" | "clustermesh") => shareKey(shareKinds.connection, namespace, objectNames[of]);
+  const remote = remoteSecret(own);
+  if (isFree(remote)) wishes.set(keyOf(remote), remoteWishes(own, parts));
+  if (remote === "kvstoremesh" && isFree("clustermesh")) {
+    const text = localEntry(namespace, own.version === undefined || isAtLeast(own.version, 1, 17));
+    wishes.set(keyOf("clustermesh"), [sealedWish(peerName, text, intent)]);
+  }
+  if (isFree(remote) && dial.alias !== undefined && !understandsAliases(own)) {
+    const { hostname, ips } = dial.alias;
+    const [kind, name] = own.hasKvstoremesh
+      ? [shareKinds.apiserverAliases, objectNames.apiserver]
+      : [shareKinds.agentAliases, objectNames.agent];
+    wishes.set(
+      shareKey(kind, namespace, name),
+      ips.map((ip) => ({ path: aliasPath(ip, hostname), value: present, intents: [intent] })),
+    );
+  }
+  return wishes;
+}
+
+function remoteWishes(own: Participant, { peerName, intent, dial, trust, shown }: LinkParts): readonly ShareWish[] {
+  const keys = credentialKeys(peerName);
+  const entry = remoteEntry(peerName, dial, trust, understandsAliases(own));
+  return [
+    sealedWish(peerName, entry, intent),
+    sealedWish(keys.ca, trust.pem, intent),
+    certificateWish(keys.cert, "cert", shown, intent),
+    certificateWish(keys.key, "key", shown, intent),
+  ];
+}
+
+const sealedWish = (path: string, text: string, intent: string): ShareWish => ({
+  path,
+  value: sealedHash(text),
+  secret: true,
+  sealed: text,
+  intents: [intent],
+});
+
+function certificateWish(path: string, part: "cert" | "key", { how }: Shown, intent: string): ShareWish {
+  const common = { path, secret: true, intents: [intent] } as const;
+  switch (how.do) {
+    case "keep":
+      return { ...common, value: how.hashes[part] };
+    case "copy":
+      return { ...common, value: how.hashes[part], sealed: (part === "cert" ? how.certPem : how.keyPem).expose() };
+    case "issue": {
+      const sealed: SealedOrder = { issue: how.order, part };
+      return { ...common, value: how.mark, sealed };
+    }
+  }
+}

@@ -1,0 +1,141 @@
+// One direction of a link: what a cluster needs to hold to be connected with a peer, or what keeps it from that.
+
+import type { Diagnostic } from "../core/diagnostic.ts";
+import { appendAll } from "../core/list.ts";
+import { entryFor, existingFor, isForeign, linkWishes, remoteSecret, understandsAliases } from "./connection.ts";
+import { type CertificateMemory, type NoCredential, type Shown, shownTo, trustOf } from "./credential.ts";
+import { atCluster, diagnose } from "./diagnostics.ts";
+import { addressesIn, dialOf, meshHostname, type NoReach, reachOf } from "./endpoint.ts";
+import { userPath } from "./facts-reader.ts";
+import { shareKey, shareKinds } from "./kind-plan.ts";
+import type { Participant } from "./participant.ts";
+import { checkNodePort, type PreflightContext } from "./preflight.ts";
+import { readUsers } from "./remote-users.ts";
+import { objectNames } from "./resources.ts";
+import type { ShareWish } from "./share.ts";
+
+/** What a link is planned from. */
+export type LinkContext = PreflightContext & {
+  readonly instance: string;
+  readonly nowMs: number;
+  readonly dns: ReadonlyMap<string, string>;
+  readonly memory: CertificateMemory;
+};
+
+/** One direction of a link. */
+export type Link = {
+  readonly from: Participant;
+  readonly to: Participant;
+  /** Errors that keep it from being written; what is there stays. */
+  readonly blocked: readonly Diagnostic[];
+  readonly advice: readonly Diagnostic[];
+  /** What `from` has to hold, by the key of the object. */
+  readonly wishes: ReadonlyMap<string, readonly ShareWish[]>;
+  /** What `to` has to hold so that `from` is let in. */
+  readonly admission: ReadonlyMap<string, readonly ShareWish[]>;
+  readonly shown: Shown | undefined;
+  /** Somebody else wrote the entry. */
+  readonly isForeign: boolean;
+};
+
+const nothing: ReadonlyMap<string, readonly ShareWish[]> = new Map();
+
+/** A link that is not written, and why. */
+export const blockedLink = (from: Participant, to: Participant, blocked: readonly Diagnostic[]): Link => ({
+  from,
+  to,
+  blocked,
+  advice: [],
+  wishes: nothing,
+  admission: nothing,
+  shown: undefined,
+  isForeign: false,
+});
+
+/** Plans one direction of a link between clusters that have nothing else against it. */
+export function planLink(from: Participant, to: Participant, context: LinkContext): Link {
+  const { binding, instance, nowMs, memory, ciliumNamespace } = context;
+  const peerName = to.ciliumName;
+  if (peerName === undefined || from.facts === undefined || to.facts === undefined) return blockedLink(from, to, []);
+  const mesh = binding.id;
+  const secret = remoteSecret(from);
+  if (isForeign(from.facts[secret], peerName, instance)) {
+    const values = { peer: to.name, secret: objectNames[secret] };
+    const advice = [diagnose("ForeignPeer", atCluster(mesh, from.name), values)];
+    return { ...blockedLink(from, to, []), advice, isForeign: true };
+  }
+  const reach = reachOf(to, binding.object.spec.meshConfig, addressesInUse(from, peerName));
+  if (!reach.ok) return blockedLink(from, to, [reachDiagnostic(reach.error, mesh, to.name)]);
+  const dial = dialOf(reach.value, peerName, to.facts.serverCredential?.certificates[0], context.dns);
+  if (!dial.ok) return blockedLink(from, to, [reachDiagnostic(dial.error, mesh, to.name)]);
+  const ports = reach.value.via === "nodePort" ? reach.value.endpoints.map(({ port }) => port) : [];
+  const clash = checkNodePort(from, to, ports, context);
+  if (clash.length > 0) return blockedLink(from, to, clash);
+
+  const existing = existingFor(from, peerName, instance);
+  const trust = trustOf(to, existing, nowMs, memory);
+  if (!trust.ok) return blockedLink(from, to, [credentialDiagnostic(trust.error, mesh, to.name)]);
+  const shown = shownTo(from, to, existing, nowMs, memory);
+  if (!shown.ok) return blockedLink(from, to, [credentialDiagnostic(shown.error, mesh, to.name)]);
+  const admission = admissionWishes(to, shown.value.commonName, mesh, ciliumNamespace);
+  if (admission === undefined) {
+    return blockedLink(from, to, [diagnose("RemoteUsersUnreadable", atCluster(mesh, to.name), {})]);
+  }
+  const parts = { intent: mesh, peerName, dial: dial.value, trust: trust.value, shown: shown.value };
+  const advice: Diagnostic[] = [];
+  if (shown.value.isLast && shown.value.notAfterMs !== undefined) {
+    const values = { peer: to.name, notAfter: momentText(shown.value.notAfterMs) };
+    advice.push(diagnose("CertificateExpires", atCluster(mesh, from.name), values));
+  }
+  if (dial.value.alias !== undefined && !understandsAliases(from)) {
+    const restarts = from.hasKvstoremesh ? "clustermesh-apiserver" : "the agents";
+    advice.push(diagnose("HostAliasesNeeded", atCluster(mesh, from.name), { peer: to.name, restarts }));
+  }
+  const wishes = linkWishes(from, parts, ciliumNamespace, instance);
+  return { from, to, blocked: [], advice, wishes, admission, shown: shown.value, isForeign: false };
+}
+
+/** A moment, as Kubernetes writes it. */
+export const momentText = (ms: number): string =>
+  Math.abs(ms) < 8e15 ? `${new Date(ms).toISOString().slice(0, 19)}Z` : "an unknown time";
+
+function addressesInUse(from: Participant, peerName: string): ReadonlySet<string> {
+  const entry = entryFor(from, peerName);
+  const hostname = meshHostname(peerName);
+  const aliases = from.hasKvstoremesh
+    ? (from.facts?.apiserver?.hostAliases ?? [])
+    : (from.facts?.agentHostAliases ?? []);
+  const used: string[] = [];
+  appendAll(used, addressesIn(entry?.endpoints ?? []));
+  appendAll(used, entry?.aliases ?? []);
+  for (const { ip, hostnames } of aliases) if (hostnames.includes(hostname)) used.push(ip);
+  return new Set(used);
+}
+
+function reachDiagnostic(error: NoReach, mesh: string, cluster: string): Diagnostic {
+  const where = atCluster(mesh, cluster);
+  return error.code === "EndpointInvalid"
+    ? diagnose("EndpointInvalid", where, { endpoint: error.endpoint, detail: error.detail })
+    : diagnose("EndpointMissing", where, { detail: error.detail });
+}
+
+function credentialDiagnostic(error: NoCredential, mesh: string, cluster: string): Diagnostic {
+  const where = atCluster(mesh, cluster);
+  return error.code === "AuthorityExpired"
+    ? diagnose("AuthorityExpired", where, { notAfter: momentText(error.notAfterMs) })
+    : diagnose("CredentialUnusable", where, { detail: error.detail });
+}
+
+/** `remote` is a user of every etcd; one that is made out to a cluster has to be listed. */
+function admissionWishes(
+  to: Participant,
+  commonName: string,
+  intent: string,
+  namespace: string,
+): ReadonlyMap<string, readonly ShareWish[]> | undefined {
+  if (!commonName.startsWith("remote-")) return nothing;
+  const text = to.facts?.remoteUsers?.text;
+  if (text !== undefined && readUsers(text) === undefined) return undefined;
+  const wish: ShareWish = { path: userPath(commonName), value: "remote", intents: [intent] };
+  return new Map([[shareKey(shareKinds.remoteUsers, namespace, objectNames.remoteUsers), [wish]]]);
+}

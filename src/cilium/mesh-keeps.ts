@@ -1,0 +1,34 @@
+// What stays although nothing wishes for it: everything of a mesh that cannot be judged, and every entry of a link that
+// is only blocked. An entry goes when its link is wanted no more, and only if it is certain whose it is.
+
+import type { ClusterId } from "../core/world.ts";
+import type { MeshPlan } from "./mesh.ts";
+import { usersKey } from "./object-reader.ts";
+
+/** Whether what is at a path of an object on a cluster stays for the sake of a mesh that does not wish for it. */
+export function keepsShare(plan: MeshPlan, target: ClusterId, object: string, path: string): boolean {
+  const { state, participants, links } = plan;
+  const { binding, members } = state;
+  if (binding.invalid !== undefined || binding.object.spec.suspend === true) return true;
+  const own = members.find(({ id }) => id === target);
+  if (own === undefined) return participants.names.length < 2 && members.length > 0;
+  if (participants.names.length < 2) return true;
+  if (path === usersKey) return links.some(({ to, blocked }) => to.id === target && blocked.length > 0);
+  const peer = peerOf(object, path);
+  const ofUsers = path.startsWith("user/");
+  const between = links.filter(({ from, to }) =>
+    ofUsers ? to.id === target && from.ciliumName === peer : from.id === target && to.ciliumName === peer,
+  );
+  if (between.length > 0) return between.some(({ blocked }) => blocked.length > 0);
+  // A cluster that is not seen may be the one; a cluster that is seen and not joined is not.
+  const isKnown = members.some(({ ciliumName }) => ciliumName === peer);
+  const isDoubtful = participants.refused.length > 0 || members.some(({ ciliumName }) => ciliumName === undefined);
+  return !isKnown && isDoubtful;
+}
+
+/** The cluster that a path is about. */
+function peerOf(object: string, path: string): string {
+  if (path.startsWith("user/")) return path.replace(/^user\/remote-/, "");
+  if (object.includes("HostAliases|")) return path.slice(path.indexOf("/") + 1).replace(/\.mesh\.cilium\.io$/, "");
+  return path.replace(/\.etcd-client(-ca\.crt|\.crt|\.key)$/, "");
+}

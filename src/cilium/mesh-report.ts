@@ -1,0 +1,173 @@
+// The status of a ClusterMeshBinding.
+
+import type { BindingClusterStatus } from "../api/cluster-mesh-binding.ts";
+import { type Diagnostic, listSome } from "../core/diagnostic.ts";
+import type { Evidence, Remainder, Report } from "../core/provider.ts";
+import type { Condition } from "../core/status.ts";
+import { momentText } from "./link.ts";
+import type { MeshPlan } from "./mesh.ts";
+import { noMetrics, readyNodes } from "./mesh-status.ts";
+import type { Participant } from "./participant.ts";
+import { settledReport } from "./settled-report.ts";
+
+/** Says what the status of a planned mesh should be, once it is known what came of the plan. */
+export function meshReport(plan: MeshPlan, nowMs: number): (evidence: Evidence) => Report {
+  return (evidence) => {
+    const { binding, phase } = plan.state;
+    const findings = evidence.diagnostics.filter(({ mesh }) => mesh === binding.id);
+    return settledReport({
+      generation: binding.generation,
+      nowMs,
+      previous: binding.object.status,
+      fields: { phase, meshStatus: [...plan.participants.names.map(clusterStatus), ...leaving(evidence)] },
+      conditions: conditionsOf(plan, evidence),
+      findings,
+    });
+
+    function clusterStatus(name: string): BindingClusterStatus {
+      const member = plan.participants.all.find((each) => each.name === name);
+      const fault = firstFault(findings, name);
+      if (member === undefined) return { clusterName: name, ...faultFields(fault) };
+      return memberStatus(member, plan, fault);
+    }
+  };
+}
+
+function memberStatus(member: Participant, plan: MeshPlan, fault: Diagnostic | undefined): BindingClusterStatus {
+  const { name, facts, clusterId, version } = member;
+  const states = plan.states.filter(({ from }) => from === name);
+  const peerNames = plan.links.flatMap(({ from, to }) => (from.id === member.id ? [to.ciliumName ?? ""] : []));
+  const nodes = readyNodes(member, peerNames);
+  const down = states.find(({ ready }) => ready !== true);
+  const connected = states.some(({ ready }) => ready === false) ? false : down === undefined ? true : undefined;
+  const shown = plan.links.flatMap(({ from, to, shown: certificate }) =>
+    from.id === member.id && certificate?.notAfterMs !== undefined && certificate.how.do !== "issue"
+      ? [{ peer: to.name, notAfter: momentText(certificate.notAfterMs) }]
+      : [],
+  );
+  const reason =
+    fault === undefined && down !== undefined ? { reason: down.reason, message: `${down.to}: ${down.message}` } : {};
+  return {
+    clusterName: name,
+    ...(clusterId === undefined ? {} : { clusterId }),
+    ...(connected === undefined || states.length === 0 ? {} : { connected }),
+    ...(nodes === undefined ? {} : { readyNodes: nodes }),
+    ...(facts?.agent === undefined ? {} : { totalNodes: facts.agent.desired }),
+    ...(version === undefined ? {} : { version: version.text }),
+    ...faultFields(fault),
+    ...reason,
+    ...(states.length === 0 ? {} : { peers: states.map(peerStatus) }),
+    ...(shown.length === 0 ? {} : { certificates: shown }),
+  };
+}
+
+function peerStatus({ to, ready, reason, message }: MeshPlan["states"][number]) {
+  return {
+    clusterName: to,
+    ...(ready === undefined ? {} : { ready }),
+    reason,
+    ...(message === "" ? {} : { message }),
+  };
+}
+
+const firstFault = (findings: readonly Diagnostic[], cluster: string): Diagnostic | undefined =>
+  findings.find(({ severity, subject }) => severity === "error" && subject.cluster === cluster);
+
+const faultFields = (fault: Diagnostic | undefined): { readonly reason?: string; readonly message?: string } =>
+  fault === undefined ? {} : { reason: fault.code, message: fault.message };
+
+/** A cluster that left is named until it was seen to be clean, or there is no way in any more. */
+function leaving({ remainders, forced }: Evidence): readonly BindingClusterStatus[] {
+  if (forced) return [];
+  return remainders.flatMap((rest) => {
+    if (rest.member.left !== true || isClean(rest) || isLost(rest)) return [];
+    return [{ clusterName: rest.member.name, reason: "Leaving", message: remainderText(rest) }];
+  });
+}
+
+const isClean = ({ observed, objects }: Remainder): boolean => observed.state === "synced" && objects === 0;
+
+const isLost = ({ observed }: Remainder): boolean => observed.state === "absent" && observed.because.kind === "missing";
+
+function remainderText({ observed, objects }: Remainder): string {
+  const count = objects === 1 ? "1 object" : `${objects} objects`;
+  if (observed.state === "synced") return `left the mesh: ${count} to be cleaned up`;
+  return `left the mesh: to be cleaned up once it is reached (${observed.because.detail})`;
+}
+
+function conditionsOf(plan: MeshPlan, evidence: Evidence): readonly Condition[] {
+  const connected = connectedCondition(plan, evidence.diagnostics);
+  return [connected, readyCondition(plan, connected, evidence), degradedCondition(plan, connected)];
+}
+
+const condition = (type: string, status: Condition["status"], reason: string, message: string): Condition => ({
+  type,
+  status,
+  reason,
+  message,
+});
+
+/** `MeshConnected` tells of the links alone: a fault that does not break any is told by the others. */
+function connectedCondition({ state, states }: MeshPlan, diagnostics: readonly Diagnostic[]): Condition {
+  const count = state.members.length;
+  const errors = diagnostics.filter(({ severity }) => severity === "error");
+  const [fault] = errors;
+  const isWhole = state.unusable.length === 0;
+  if (states.length > 0 && states.every(({ ready }) => ready === true) && isWhole) {
+    return condition("MeshConnected", "True", "MeshEstablished", `Mesh established between ${count} clusters`);
+  }
+  if (fault !== undefined) return condition("MeshConnected", "False", fault.code, textOf(errors));
+  const down = states.filter(({ ready }) => ready === false);
+  const unknown = states.filter(({ ready }) => ready === undefined);
+  const list = (links: typeof states): string =>
+    listSome(
+      links.map(({ from, to, message }) => `${from} to ${to}: ${message}`),
+      3,
+    );
+  if (down.length > 0) return condition("MeshConnected", "False", down[0]?.reason ?? "NotReady", list(down));
+  const reason = unknown.every((each) => each.reason === noMetrics) ? noMetrics : "LinksUnknown";
+  return condition("MeshConnected", "Unknown", reason, list(unknown) || "nothing is known of its links yet");
+}
+
+const textOf = (errors: readonly Diagnostic[]): string =>
+  listSome(
+    errors.map(({ message, subject }) => (subject.cluster === undefined ? message : `${message} (${subject.cluster})`)),
+    3,
+  );
+
+function readyCondition({ state }: MeshPlan, connected: Condition, evidence: Evidence): Condition {
+  const { binding, phase } = state;
+  if (binding.terminating) {
+    const left = evidence.remainders.filter((rest) => !isClean(rest));
+    const where = left.map((rest) => `${rest.member.name}: ${remainderText(rest)}`);
+    return condition(
+      "Ready",
+      "False",
+      "Terminating",
+      `it is being deleted; ${listSome(where) || "nothing of it is left"}`,
+    );
+  }
+  if (binding.object.spec.suspend === true) {
+    return condition("Ready", "Unknown", "Suspended", "spec.suspend is true: nothing is written on behalf of it");
+  }
+  const failed = evidence.reports.flatMap(({ cluster, failed: list }) =>
+    list.map(({ object, failure }) => `${cluster}: ${object}: ${failure.detail}`),
+  );
+  if (failed.length > 0) return condition("Ready", "False", "ApplyFailed", listSome(failed, 3));
+  if (evidence.pending.length > 0) {
+    const count = evidence.pending.length === 1 ? "1 write is" : `${evidence.pending.length} writes are`;
+    return condition("Ready", "False", "Pending", `${count} to be done`);
+  }
+  if (phase === "Connected" && connected.status === "True") return { ...connected, type: "Ready", reason: "Connected" };
+  return { ...connected, type: "Ready", ...(connected.status === "True" ? { status: "False", reason: phase } : {}) };
+}
+
+function degradedCondition({ state: { phase } }: MeshPlan, connected: Condition): Condition {
+  if (phase === "Degraded" || phase === "Error") {
+    const reason = connected.status === "True" ? "FindingsOpen" : connected.reason;
+    const message =
+      connected.status === "True" ? "the links work, and its findings are to be mended" : connected.message;
+    return condition("Degraded", "True", reason, message);
+  }
+  return condition("Degraded", "False", "NotDegraded", "nothing is known to be wrong");
+}

@@ -1,0 +1,224 @@
+// All ClusterMeshBindings together: which clusters are joined, what each has to hold for it, and how far every mesh is.
+
+import { type Diagnostic, sortDiagnostics } from "../core/diagnostic.ts";
+import { appendAll, appendTo } from "../core/list.ts";
+import { type ClusterId, type ClusterView, lastSeen } from "../core/world.ts";
+import { remoteSecret } from "./connection.ts";
+import type { CertificateMemory } from "./credential.ts";
+import { atBinding, atCluster, diagnose } from "./diagnostics.ts";
+import type { CiliumFacts } from "./facts.ts";
+import { type Clash, findClashes, pairKey, type WantedPair } from "./identity-clash.ts";
+import type { BindingIntent } from "./intent.ts";
+import { type KindPlan, type PlanContext, shareKey, shareKinds } from "./kind-plan.ts";
+import { keepsShare } from "./mesh-keeps.ts";
+import { blockedLink, type Link, type LinkContext, planLink } from "./link.ts";
+import type { Gate } from "./members.ts";
+import { meshPolls } from "./mesh-polls.ts";
+import { meshReport } from "./mesh-report.ts";
+import { linkState, phaseOf } from "./mesh-status.ts";
+import type { LinkState, MeshState } from "./mesh-state.ts";
+import { type Participant, type Participants, participantsOf } from "./participant.ts";
+import { checkMember, checkPair } from "./preflight.ts";
+import { present, usersKey } from "./object-reader.ts";
+import { objectNames } from "./resources.ts";
+import { readRecord, type ShareWish } from "./share.ts";
+import { pairsOf } from "./topology.ts";
+
+/** One binding, as far as it was planned. */
+export type MeshPlan = {
+  readonly state: MeshState;
+  readonly participants: Participants;
+  /** Every link that is wanted between clusters that may be used, in both directions. */
+  readonly links: readonly Link[];
+  readonly states: readonly LinkState[];
+  readonly diagnostics: readonly Diagnostic[];
+};
+
+/** What comes of planning all bindings. */
+export type MeshesPlan = { readonly meshes: ReadonlyMap<string, MeshState>; readonly plan: KindPlan };
+
+/** Plans all bindings. */
+export function planMeshes(context: Omit<PlanContext, "meshes">, gate: Gate, memory: CertificateMemory): MeshesPlan {
+  const { world, intents } = context;
+  const viewOf = new Map(world.clusters.flatMap((view) => view.accesses.map((access) => [access, view] as const)));
+  const prepared = intents.bindings.map((binding) => prepare(binding, gate, viewOf));
+  const clashes = findClashes(prepared.flatMap(({ binding, pairs }) => (binding.terminating ? [] : pairs)));
+  const usedIds = idsInUse(world.clusters);
+  const plans = prepared.map((each) => {
+    const { nowMs, dns } = world;
+    const { ciliumNamespace } = context.options;
+    const { instance } = context;
+    return planMesh(each, { binding: each.binding, ciliumNamespace, usedIds, instance, nowMs, dns, memory }, clashes);
+  });
+  const byId = new Map(plans.map((plan) => [plan.state.binding.id, plan]));
+  return {
+    meshes: new Map(plans.map(({ state }) => [state.binding.id, state])),
+    plan: {
+      perTarget: new Map(),
+      shareWishes: wishesOf(plans, context),
+      keeps: (intent, target, object, path) => {
+        const plan = byId.get(intent);
+        return plan === undefined || keepsShare(plan, target, object, path);
+      },
+      diagnostics: sortDiagnostics(plans.flatMap(({ diagnostics }) => diagnostics)),
+      reports: new Map(plans.map((plan) => [plan.state.binding.id, meshReport(plan, world.nowMs)])),
+      polls: meshPolls(plans, context),
+      samples: [],
+    },
+  };
+}
+
+type Prepared = {
+  readonly binding: BindingIntent;
+  readonly participants: Participants;
+  readonly pairs: readonly WantedPair[];
+  readonly pairCount: number;
+  readonly unknown: readonly string[];
+};
+
+function prepare(
+  binding: BindingIntent,
+  gate: Gate,
+  viewOf: ReadonlyMap<ClusterId, ClusterView<CiliumFacts>>,
+): Prepared {
+  const participants = participantsOf(binding, gate, viewOf);
+  const byName = new Map(participants.all.map((each) => [each.name, each]));
+  const { pairs, unknown } = pairsOf(binding.object.spec.topology, participants.names);
+  const wanted = pairs.flatMap(([one, other]): WantedPair[] => {
+    const [a, b] = [byName.get(one), byName.get(other)];
+    return a === undefined || b === undefined ? [] : [{ binding, a, b }];
+  });
+  return { binding, participants, pairs: wanted, pairCount: pairs.length, unknown };
+}
+
+function planMesh(prepared: Prepared, context: LinkContext, clashes: ReadonlyMap<string, Clash>): MeshPlan {
+  const { binding, participants, pairs, pairCount, unknown } = prepared;
+  const fatal = fatalFaults(prepared);
+  const diagnostics: Diagnostic[] = [...fatal, ...participants.diagnostics];
+  for (const name of unknown) diagnostics.push(diagnose("TopologyUnknownCluster", atBinding(binding.id), { name }));
+  const faults = new Map(participants.all.map((each) => [each.id, checkMember(each, context)]));
+  for (const found of faults.values()) appendAll(diagnostics, found);
+  const links = pairs.flatMap(({ a, b }): readonly Link[] => {
+    const between = [...checkPair(a, b, context), ...clashFaults(a, b, binding, clashes)];
+    appendAll(diagnostics, between);
+    const blocked = errorsIn([...fatal, ...(faults.get(a.id) ?? []), ...(faults.get(b.id) ?? []), ...between]);
+    const isHeld = blocked.length > 0 || binding.terminating || binding.object.spec.suspend === true;
+    return [
+      isHeld ? blockedLink(a, b, blocked) : planLink(a, b, context),
+      isHeld ? blockedLink(b, a, blocked) : planLink(b, a, context),
+    ];
+  });
+  for (const { blocked, advice } of links) {
+    appendAll(diagnostics, blocked);
+    appendAll(diagnostics, advice);
+  }
+  const states = links.map((link) => linkState(link, hasEntry(link)));
+  appendAll(diagnostics, downLinks(binding, states));
+  const errors = errorsIn(diagnostics);
+  const isUnseen = participants.all.some(({ view }) => view.observed.state !== "synced");
+  const phase = phaseOf({
+    isFatal: fatal.length > 0,
+    hasErrors: errors.some(({ code }) => code !== "ClusterUnreachable"),
+    isUnseen,
+    states,
+    missing: (pairCount - pairs.length) * 2,
+    previous: binding.object.status?.phase,
+  });
+  const unusable = unusableMembers(participants, faults);
+  const state: MeshState = { binding, phase, members: participants.all, unusable, links: states };
+  return { state, participants, links, states, diagnostics: binding.terminating ? [] : sortDiagnostics(diagnostics) };
+}
+
+function fatalFaults({ binding, participants }: Prepared): readonly Diagnostic[] {
+  const where = atBinding(binding.id);
+  if (binding.invalid !== undefined) return [diagnose("BindingInvalid", where, { detail: binding.invalid })];
+  const count = participants.names.length;
+  return count < 2 ? [diagnose("TooFewClusters", where, { count })] : [];
+}
+
+const errorsIn = (diagnostics: readonly Diagnostic[]): readonly Diagnostic[] =>
+  diagnostics.filter(({ severity }) => severity === "error");
+
+function clashFaults(
+  a: Participant,
+  b: Participant,
+  binding: BindingIntent,
+  clashes: ReadonlyMap<string, Clash>,
+): readonly Diagnostic[] {
+  const clash = clashes.get(pairKey(a.id, b.id));
+  if (clash === undefined) return [];
+  const { what, value, other, target } = clash;
+  const loser = target.id === a.id ? b : a;
+  return [
+    diagnose("IdentityClash", atCluster(binding.id, loser.name), {
+      what,
+      value,
+      other: other.name,
+      target: target.name,
+    }),
+  ];
+}
+
+/** Whether a cluster has an entry for a peer, whoever wrote it. */
+function hasEntry({ from, to }: Link): boolean {
+  return to.ciliumName !== undefined && from.facts?.[remoteSecret(from)]?.values[to.ciliumName] !== undefined;
+}
+
+function downLinks({ id }: BindingIntent, states: readonly LinkState[]): readonly Diagnostic[] {
+  return states.flatMap(({ from, to, ready, reason, message }) => {
+    if (ready !== false || reason !== "NotReady") return [];
+    return [diagnose("LinkDown", atCluster(id, from), { peer: to, hint: message })];
+  });
+}
+
+function unusableMembers(
+  { all, refused }: Participants,
+  faults: ReadonlyMap<ClusterId, readonly Diagnostic[]>,
+): MeshState["unusable"] {
+  const faulty = all.flatMap(({ id, name }) => {
+    const [first] = errorsIn(faults.get(id) ?? []);
+    return first === undefined ? [] : [{ name, detail: first.message }];
+  });
+  return [...refused.map(({ name, diagnostic }) => ({ name, detail: diagnostic.message })), ...faulty];
+}
+
+function idsInUse(clusters: readonly ClusterView<CiliumFacts>[]): ReadonlySet<number> {
+  return new Set(
+    clusters.flatMap(({ observed }) => {
+      const text = lastSeen(observed)?.config?.["cluster-id"] ?? "";
+      return /^\d{1,5}$/.test(text) ? [Number(text)] : [];
+    }),
+  );
+}
+
+function wishesOf(plans: readonly MeshPlan[], context: Omit<PlanContext, "meshes">): KindPlan["shareWishes"] {
+  const wishes = new Map<ClusterId, Map<string, ShareWish[]>>();
+  const add = (target: ClusterId, key: string, list: readonly ShareWish[]): void => {
+    const objects = wishes.get(target) ?? new Map<string, ShareWish[]>();
+    wishes.set(target, objects);
+    for (const wish of list) appendTo(objects, key, wish);
+  };
+  for (const { links, state } of plans) {
+    const written = links.filter(({ blocked, wishes: wished }) => blocked.length === 0 && wished.size > 0);
+    for (const { from, to, wishes: wished, admission } of written) {
+      for (const [key, list] of wished) add(from.id, key, list);
+      for (const [key, list] of admission) add(to.id, key, list);
+    }
+    const { ciliumNamespace } = context.options;
+    const usersObject = shareKey(shareKinds.remoteUsers, ciliumNamespace, objectNames.remoteUsers);
+    for (const member of new Set(written.map(({ to }) => to))) {
+      const needsText = (wishes.get(member.id)?.get(usersObject)?.length ?? 0) > 0;
+      if (!needsUsers(member, needsText, context.instance)) continue;
+      add(member.id, usersObject, [{ path: usersKey, value: present, intents: [state.binding.id] }]);
+    }
+  }
+  return wishes;
+}
+
+/** clustermesh-apiserver may be unable to start without its list of users; if nobody made it, it is made here. */
+function needsUsers({ facts }: Participant, isWished: boolean, instance: string): boolean {
+  if (facts?.apiserver?.needsRemoteUsers !== true && !isWished) return false;
+  const shared = facts?.remoteUsers?.shared;
+  if (shared?.values[usersKey] === undefined) return true;
+  return readRecord(shared.annotations, instance).has(usersKey);
+}
