@@ -15,6 +15,7 @@ import { judge, moment, namedClusters, settledReport, type StatusInput } from ".
 import type { MeshMember } from "./mesh-state.ts";
 import { intentField, makerOf, ownItem, ownKeys, ownLabels, slotOf } from "./own-object.ts";
 import { combineVerdicts, probePoll } from "./probe.ts";
+import { relayOf } from "./relay.ts";
 import { connectivitySamples } from "./samples.ts";
 
 const words = { done: "Applied", doing: "Applying", allDone: "AllClustersApplied" };
@@ -75,15 +76,16 @@ export function planConnectivityIntents(context: PlanContext): KindPlan {
   for (const each of all) {
     const { intent, gate, members, clusters } = each;
     const isProbed = gate.state === "open" && intent.object.spec.probe?.enabled === true;
+    const unasked: { readonly name: string; readonly why: string }[] = [];
     for (const { member } of isProbed ? members : []) {
-      if (member.view.observed.state === "synced") appendTo(polls, member.view.id, probePoll(intent, clusters));
+      const { name, view, version } = member;
+      if (view.observed.state !== "synced") continue;
+      const relay = relayOf(view.observed.value, context.options.ciliumNamespace);
+      if (!relay.ok) unasked.push({ name, why: relay.error });
+      else appendTo(polls, view.id, probePoll(intent, clusters, { relay: relay.value, version: version?.text }));
     }
-    const verdict = isProbed
-      ? combineVerdicts(
-          intent,
-          members.map(({ member }) => member),
-        )
-      : undefined;
+    const asked = members.map(({ member }) => member);
+    const verdict = isProbed ? combineVerdicts(intent, asked, unasked) : undefined;
     const findings = [
       ...each.findings,
       ...(verdict?.reason === "ProbeFailed" ? [probeFailed(each, verdict.message)] : []),

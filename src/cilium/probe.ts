@@ -10,6 +10,7 @@ import type { FlowVerdict } from "./facts.ts";
 import type { ConnectivityIntentIntent } from "./intent.ts";
 import type { MeshMember } from "./mesh-state.ts";
 import { podLabels } from "./policy.ts";
+import type { RelayAccess } from "./relay.ts";
 
 /** One end of the traffic that is looked for: labels as Cilium has them, `k8s:app`. */
 export type FlowEnd = {
@@ -20,12 +21,16 @@ export type FlowEnd = {
 };
 
 /**
- * A question to Hubble: what became of traffic from one end to the other. The answer is a FlowVerdict about the traffic,
- * whatever the intent wants of it: True if it was forwarded, False if it was dropped, Unknown if none was seen.
+ * A question to Hubble: what became of traffic from one end to the other. The answer is a FlowVerdict: True if it is as
+ * the action intends, False if it is not, Unknown if none was seen.
  */
 export type HubbleProbe = {
   readonly kind: "hubble";
+  readonly relay: RelayAccess;
+  /** The version of Cilium there, as far as it is known. */
+  readonly version: string | undefined;
   readonly intent: string;
+  readonly action: "Allow" | "Deny";
   readonly source: FlowEnd;
   readonly destination: FlowEnd;
   /** Empty for all. */
@@ -38,7 +43,11 @@ export type HubbleProbe = {
 export const probeIntervalSeconds = { min: 10, max: 3600 } as const;
 
 /** The poll that asks one cluster about an intent. */
-export function probePoll(intent: ConnectivityIntentIntent, clusters: readonly string[]): Poll<CiliumFact> {
+export function probePoll(
+  intent: ConnectivityIntentIntent,
+  clusters: readonly string[],
+  asked: Pick<HubbleProbe, "relay" | "version">,
+): Poll<CiliumFact> {
   const { spec } = intent.object;
   const everyMs = 1000 * intervalOf(spec);
   const end = (side: IntentSide): FlowEnd => ({
@@ -48,7 +57,9 @@ export function probePoll(intent: ConnectivityIntentIntent, clusters: readonly s
   });
   const probe: HubbleProbe = {
     kind: "hubble",
+    ...asked,
     intent: intent.id,
+    action: spec.action,
     source: end(spec.source),
     destination: end(spec.destination),
     ports: spec.ports ?? [],
@@ -82,14 +93,17 @@ function readVerdict(value: unknown): FlowVerdict {
   return { status, reason, message: typeof message === "string" ? message : "" };
 }
 
-/** What all clusters together say of an intent: whether the traffic is as intended. */
-export function combineVerdicts(intent: ConnectivityIntentIntent, members: readonly MeshMember[]): FlowVerdict {
-  const isDeny = intent.object.spec.action === "Deny";
+/** What all clusters together say of an intent: whether the traffic is as intended; `unasked` are those without a relay. */
+export function combineVerdicts(
+  intent: ConnectivityIntentIntent,
+  members: readonly MeshMember[],
+  unasked: readonly { readonly name: string; readonly why: string }[],
+): FlowVerdict {
   const told = members.flatMap(({ name, view }): readonly FlowVerdict[] => {
+    const why = unasked.find((each) => each.name === name)?.why;
+    if (why !== undefined) return [{ status: "Unknown", reason: "ProbeFailed", message: `${name}: ${why}` }];
     const verdict = view.observed.state === "synced" ? view.observed.value.flows.get(intent.id) : undefined;
-    if (verdict === undefined) return [];
-    const placed = { ...verdict, message: `${name}: ${verdict.message}` };
-    return [isDeny ? inverted(placed) : placed];
+    return verdict === undefined ? [] : [{ ...verdict, message: `${name}: ${verdict.message}` }];
   });
   for (const status of ["False", "True"] as const) {
     const saying = told.filter((each) => each.status === status);
@@ -113,15 +127,3 @@ const texts = (verdicts: readonly FlowVerdict[]): string =>
     verdicts.map(({ message }) => message),
     3,
   );
-
-/** What is dropped is as a deny intends it, and what is forwarded is not. */
-function inverted(verdict: FlowVerdict): FlowVerdict {
-  switch (verdict.status) {
-    case "True":
-      return { ...verdict, status: "False", reason: "ForwardedAgainstIntent" };
-    case "False":
-      return { ...verdict, status: "True", reason: "DeniedAsIntended" };
-    case "Unknown":
-      return verdict;
-  }
-}

@@ -105,9 +105,11 @@ type Line = {
 
 /** The API server that an access leads to. Nothing is connected before the first call. */
 export function httpApi(access: ClusterAccess, runtime: Runtime, options: HttpOptions = {}): KubeApi {
-  const { at, close } = httpServer(access, runtime, options);
-  return { ...at([]), close };
+  return apiOf(httpServer(access, runtime, options));
 }
+
+/** The API at the root of a server; closing it closes the server. */
+export const apiOf = ({ at, close }: HttpServer): KubeApi => ({ ...at([]), close });
 
 /** A server that serves several APIs, each under a path of its own, over the same connections. */
 export type HttpServer = {

@@ -8,8 +8,7 @@ import type { ClusterId } from "../core/world.ts";
 import { type FleetOptions, startFleet } from "../fleet/fleet.ts";
 import type { Lookup } from "../fleet/resolver.ts";
 import type { ClusterAccess } from "../kube/access.ts";
-import type { KubeApi } from "../kube/api.ts";
-import { httpApi, type HttpOptions } from "../kube/http.ts";
+import { apiOf, type HttpOptions, type HttpServer, httpServer } from "../kube/http.ts";
 import { campaign } from "../kube/lease.ts";
 import type { Runtime } from "../kube/runtime.ts";
 import { installDefinition } from "./bootstrap.ts";
@@ -28,7 +27,7 @@ export type OperatorOptions<Intent, Fact, Facts, P extends Plan> = {
   readonly definitions: readonly CustomResourceDefinition[];
   /** Where intents and credentials come from, if not from our own cluster; who we are, if that is not what it is. */
   readonly sources?: (
-    connect: (cluster: string, access: ClusterAccess) => KubeApi,
+    dial: (cluster: string, access: ClusterAccess) => HttpServer,
   ) => Pick<FleetOptions<Intent, Fact, Facts, P>, "instance" | "intents" | "secrets" | "probe">;
   /** Who we are: in the Lease and in events. */
   readonly identity: string;
@@ -61,23 +60,23 @@ export function startOperator<Intent, Fact, Facts, P extends Plan>(
   const { provider, runtime, metrics } = options;
   const lifetime = new AbortController();
   setMaxListeners(0, lifetime.signal); // one per piece of work under way
-  const connect = (cluster: string, access: ClusterAccess): KubeApi => {
+  const dial = (cluster: string, access: ClusterAccess): HttpServer => {
     for (const secret of [access.token, access.clientCertificate?.keyPem]) {
       if (secret !== undefined) options.keepSecret(secret.expose());
     }
-    return httpApi(access, runtime, {
+    return httpServer(access, runtime, {
       ...options.http(access),
       userAgent: `causeway/${options.version}`,
       onRequest: ({ verb, code, ms }) => metrics.apiRequest({ cluster, verb, code, ms }),
     });
   };
-  const api = connect("local", options.access);
+  const api = apiOf(dial("local", options.access));
   let engine: Engine | undefined; // made last: it needs the fleet and the scheduler, which need it
   const fleet = startFleet({
     provider,
-    ...options.sources?.(connect),
+    ...options.sources?.(dial),
     local: { api, fingerprint: options.access.fingerprint },
-    connect: (id: ClusterId, access) => connect(id, access),
+    connect: (id: ClusterId, access) => apiOf(dial(id, access)),
     lookup: options.lookup,
     runtime,
     onChange: (origin) => engine?.changed(origin),
