@@ -9,8 +9,8 @@ const project = (name: string, testTimeout = 10_000) => ({
 /** How many files of the project `apiserver` run at once, each with servers of its own; they wait more than they work. */
 const fleets = Number(process.env["CAUSEWAY_TEST_FLEETS"] ?? 1);
 
-/** The files that wait longest; whoever starts them last waits for them alone. */
-const longest = ["rest", "faults-remote", "old-faults-meshes", "faults-local", "random", "faults-access"];
+/** The files that wait longest; whoever starts them last waits for them alone. While `parts` runs, kcp gets ready. */
+const longest = ["parts", "rest", "faults-remote", "old-faults-meshes", "faults-local", "random", "faults-access"];
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -48,6 +48,17 @@ export default defineConfig({
           fileParallelism: fleets > 1,
           maxWorkers: fleets,
           sequence: { groupOrder: 1 }, // after the others: what waits for a server should not wait for a property
+          testTimeout: 120_000,
+          hookTimeout: 300_000,
+        },
+      },
+      {
+        test: {
+          name: "cilium", // test/support/private-network.mjs runs it
+          include: ["test/cilium/**/*.test.ts"],
+          globalSetup: "test/support/kcp-setup.ts",
+          fileParallelism: false, // clusters are told apart by their addresses, which are counted per process
+          sequence: { groupOrder: 3 },
           testTimeout: 120_000,
           hookTimeout: 300_000,
         },

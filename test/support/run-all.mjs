@@ -3,33 +3,32 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { runOnPrivateNetwork } from "./private-network.mjs";
 
 const scratch = mkdtempSync(join(tmpdir(), "causeway-test-"));
-const report = join(scratch, "report.json");
+const environment = { CAUSEWAY_TEST_FLEETS: "3", ...process.env };
 const steps = [
-  { name: "types", command: "npm", args: ["run", "-s", "types"] },
-  { name: "lint", command: "npm", args: ["run", "-s", "lint"] },
-  { name: "format", command: "npm", args: ["run", "-s", "format:check"] },
-  {
-    name: "tests",
-    command: "npx",
-    args: ["vitest", "run", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`],
-  },
+  { name: "types", words: ["npm", "run", "-s", "types"] },
+  { name: "lint", words: ["npm", "run", "-s", "lint"] },
+  { name: "format", words: ["npm", "run", "-s", "format:check"] },
+  tests("tests", runHere, "--project=!cilium"),
+  // Last, when no other servers run: these need the most memory.
+  tests("tests on a private network", runOnPrivateNetwork, "--project=cilium"),
 ];
 
 let passed = 0;
 let failed = 0;
 let skipped = 0;
-for (const { name, command, args } of steps) {
+for (const { name, words, run = runHere, report } of steps) {
   const started = performance.now();
-  const { status } = spawnSync(command, args, { stdio: "inherit", env: { CAUSEWAY_TEST_FLEETS: "3", ...process.env } });
+  const { status } = run(words, environment);
   console.log(`${status === 0 ? "ok  " : "FAIL"} ${name} (${((performance.now() - started) / 1000).toFixed(1)} s)`);
-  if (name !== "tests") {
+  if (report === undefined) {
     if (status === 0) passed += 1;
     else failed += 1;
     continue;
   }
-  const counts = readReport();
+  const counts = readReport(report);
   passed += counts.passed;
   skipped += counts.skipped;
   // A suite that cannot even be loaded fails the run without a failed test in it.
@@ -39,7 +38,17 @@ rmSync(scratch, { recursive: true });
 console.log(`${passed} passed, ${failed} failed, ${skipped} skipped`);
 process.exitCode = failed === 0 ? 0 : 1;
 
-function readReport() {
+function tests(name, run, project) {
+  const report = join(scratch, `${name}.json`);
+  const words = ["npx", "vitest", "run", project, "--reporter=default", "--reporter=json"];
+  return { name, run, report, words: [...words, `--outputFile.json=${report}`] };
+}
+
+function runHere([command, ...args], env) {
+  return spawnSync(command, args, { stdio: "inherit", env });
+}
+
+function readReport(report) {
   try {
     const { numPassedTests, numFailedTests, numPendingTests, numTodoTests } = JSON.parse(readFileSync(report, "utf8"));
     return { passed: numPassedTests, failed: numFailedTests, skipped: numPendingTests + numTodoTests };

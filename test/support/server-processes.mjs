@@ -1,22 +1,12 @@
 // Starts real API servers and ends them for certain. Plain JavaScript, because the bench runs it without a compiler; the
 // types and the contracts are in server-processes.d.mts.
-import { spawn, spawnSync } from "node:child_process";
-import { generateKeyPairSync, randomBytes, randomInt } from "node:crypto";
-import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, writeFileSync } from "node:fs";
-import { get as httpGet } from "node:http";
-import { get as httpsGet } from "node:https";
-import { createServer } from "node:net";
-import { tmpdir } from "node:os";
+import { generateKeyPairSync, randomBytes } from "node:crypto";
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
-import { endFleet, endProcess, livePid, pidsFolder, signalProcess } from "./server-pids.mjs";
+import { freePort, guardedFolder, isReady, retryStart, startProcess, toolPath } from "./guarded-processes.mjs";
+import { endProcess, livePid, signalProcess } from "./server-pids.mjs";
 
-const readyMsMax = 120_000;
-const readyPollMs = 50;
-const answerMsMax = 2_000;
 const graceMs = 3_000;
-const startsMax = 3;
-const logLinesShown = 20;
 
 /** Finds the programs, or builds them, with progress on standard error. */
 export function obtainTools() {
@@ -26,9 +16,7 @@ export function obtainTools() {
 /** Starts one etcd and an API server per name, and answers when all are ready. */
 export async function launchFleet(names, tools = obtainTools()) {
   const began = performance.now();
-  const folder = mkdtempSync(join(tmpdir(), "causeway-fleet-"));
-  mkdirSync(pidsFolder(folder));
-  const stop = guard(folder);
+  const { folder, stop } = guardedFolder("causeway-fleet-");
   try {
     const etcdUrl = await startEtcd(folder, tools.etcd);
     const servers = await Promise.all(names.map((name) => createApiServer(name, { folder, tools, etcdUrl })));
@@ -74,32 +62,6 @@ export function kubeconfigFor({ name, url, caPem }, token) {
   const contexts = [{ name, context: { cluster: name, user: name } }];
   // JSON is YAML, and every reader of kubeconfigs takes it.
   return `${JSON.stringify({ apiVersion: "v1", kind: "Config", clusters, users, contexts, "current-context": name }, undefined, 2)}\n`;
-}
-
-function toolPath(name) {
-  const main = join(import.meta.dirname, "../../tools/main.mjs");
-  const run = spawnSync(process.execPath, [main, "path", name], { stdio: ["ignore", "pipe", "inherit"] });
-  if (run.status !== 0)
-    throw new Error(`the tests need ${name}; npm run -s tools -- path ${name} says why there is none`);
-  return run.stdout.toString().trim();
-}
-
-/** Sees to it that the fleet ends with this process, however that ends; the answer ends it earlier. */
-function guard(folder) {
-  const watchdog = spawn(process.execPath, [join(import.meta.dirname, "server-watchdog.mjs"), folder], {
-    detached: true,
-    stdio: ["pipe", "ignore", "inherit"],
-  });
-  const ended = new Promise((resolve) => watchdog.once("exit", resolve).once("error", resolve));
-  watchdog.stdin.on("error", () => {}); // the watchdog may be gone, and then there is nothing to tell it
-  watchdog.unref();
-  watchdog.stdin.unref();
-  return async () => {
-    watchdog.ref();
-    watchdog.stdin.end();
-    await ended;
-    await endFleet(folder);
-  };
 }
 
 async function startEtcd(folder, binary) {
@@ -178,72 +140,6 @@ function apiServerFlags({ name, own, etcdUrl, port }) {
     "--audit-log-mode=blocking",
     "--audit-log-maxsize=100000", // a log that is rotated would lose what a test has marked
   ];
-}
-
-/** Starts a process that outlives this one, and writes its number down before it becomes what it is to be. */
-function startProcess({ folder, name, command }) {
-  const logPath = join(folder, `${name}.log`);
-  const log = openSync(logPath, "a");
-  const args = ["-c", 'echo $$ > "$0" && exec "$@"', join(pidsFolder(folder), name), ...command];
-  const child = spawn("/bin/sh", args, { cwd: folder, detached: true, stdio: ["ignore", log, log] });
-  closeSync(log);
-  child.unref();
-  let failed;
-  child.once("error", (error) => void (failed = error.message));
-  child.once("exit", (code, signal) => void (failed = `it ended with ${code ?? signal}`));
-  const until = async (isReadyNow) => {
-    const began = performance.now();
-    while (!(await isReadyNow())) {
-      if (performance.now() - began > readyMsMax) failed ??= `it was not ready after ${readyMsMax / 1000} s`;
-      if (failed !== undefined) throw new Error(`${name} did not start: ${failed}\n${logTail(logPath)}`);
-      await sleep(readyPollMs);
-    }
-  };
-  return { until };
-}
-
-/** Another process may take a port between our look and the server's; then the next try has another port. */
-async function retryStart(start) {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await start();
-    } catch (error) {
-      if (attempt === startsMax || !/address already in use/.test(error.message)) throw error;
-    }
-  }
-}
-
-/** A port below those the system gives to outgoing connections, so that a server that is down keeps its own. */
-async function freePort() {
-  for (let attempt = 0; attempt < 100; attempt++) {
-    const port = randomInt(20_000, 32_000);
-    if (await isFree(port)) return port;
-  }
-  throw new Error("no port between 20000 and 32000 is free");
-}
-
-function isFree(port) {
-  return new Promise((resolve) => {
-    const probe = createServer().once("error", () => resolve(false));
-    probe.listen(port, "127.0.0.1", () => probe.close(() => resolve(true)));
-  });
-}
-
-function isReady(url, caPath) {
-  if (caPath !== undefined && !existsSync(caPath)) return Promise.resolve(false);
-  const options = { agent: false, timeout: answerMsMax, ...(caPath === undefined ? {} : { ca: readFileSync(caPath) }) };
-  return new Promise((resolve) => {
-    const request = (caPath === undefined ? httpGet : httpsGet)(url, options, (response) => {
-      response.resume().on("error", () => {});
-      resolve(response.statusCode === 200);
-    });
-    request.on("timeout", () => request.destroy());
-    request.on("error", () => resolve(false));
-  });
-}
-
-function logTail(path) {
-  return readFileSync(path, "utf8").trimEnd().split("\n").slice(-logLinesShown).join("\n");
 }
 
 function randomToken() {
