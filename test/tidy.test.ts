@@ -5,6 +5,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { crdDifferences, kcpDifferences } from "../src/cli/crds.ts";
+import { meshCatalogue } from "../src/cilium/diagnostics.ts";
 import { kiloCatalogue } from "../src/kilo/diagnostics.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -85,11 +86,13 @@ describe("layers", () => {
 });
 
 describe("documents", () => {
-  const headings = [...read("docs/diagnostics.md").matchAll(/^## ([A-Z][A-Za-z]+)$/gm)].map((match) => match[1]);
-
-  test("every diagnostic code has a section in docs/diagnostics.md, and every section a code", () => {
-    expect(new Set(headings)).toEqual(new Set(Object.keys(kiloCatalogue)));
-    expect(headings).toHaveLength(Object.keys(kiloCatalogue).length);
+  test.each([
+    ["docs/diagnostics.md", Object.keys(kiloCatalogue)],
+    ["docs/diagnostics-cilium.md", Object.keys(meshCatalogue)],
+  ])("every diagnostic code has a section in %s, and every section a code", (page, codes) => {
+    const headings = [...read(page).matchAll(/^## ([A-Z][A-Za-z]+)$/gm)].map((match) => match[1]);
+    expect(new Set(headings)).toEqual(new Set(codes));
+    expect(headings).toHaveLength(codes.length);
   });
 
   test("crds/ and deploy/kcp/ are what the schemas generate", async () => {

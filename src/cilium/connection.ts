@@ -42,9 +42,9 @@ export const remoteSecret = ({ hasKvstoremesh }: Participant): "kvstoremesh" | "
   hasKvstoremesh ? "kvstoremesh" : "clustermesh";
 
 /** The text of an entry that leads to another cluster. A new authority must change it: Cilium reads only its own hash. */
-export function remoteEntry(peer: string, dial: Dial, trust: Trust, understandsAliases: boolean): string {
+export function remoteEntry(peer: string, dial: Dial, trust: Trust, withAliases: boolean): string {
   const keys = credentialKeys(peer);
-  const alias = understandsAliases ? dial.alias : undefined;
+  const alias = withAliases ? dial.alias : undefined;
   return [
     "endpoints:",
     ...dial.urls.map((url) => `- ${url}`),

@@ -150,7 +150,7 @@ export const meshCatalogue = {
     why: "A new one needs a renewed clustermesh-apiserver-remote-cert, or the key in cilium-ca.",
     fix: ({ peer }) => `renew Secret clustermesh-apiserver-remote-cert on cluster ${peer}`,
   }),
-  RemoteUsersUnreadable: entry<Record<never, never>>({
+  RemoteUsersUnreadable: entry<Record<string, never>>({
     severity: "error",
     what: () => "users.yaml of ConfigMap clustermesh-remote-users is of a form that is not understood",
     why: "A user for each cluster has to be added there, and what others wrote must not be lost.",
@@ -171,13 +171,13 @@ export const meshCatalogue = {
     why: "What the cluster runs decides what is written, so the mesh works all the same.",
     fix: (_, where) => `remove meshConfig.enableKvStoreMesh, or set it to what is run: ${edit(where)}`,
   }),
-  HubbleMissing: entry<Record<never, never>>({
+  HubbleMissing: entry<Record<string, never>>({
     severity: "warning",
     what: () => "Hubble is expected, and enable-hubble is not true",
     why: "Without it nobody can see whether traffic flows; it is never installed from here.",
     fix: (_, where) => `${helm("--set hubble.enabled=true --set hubble.relay.enabled=true")} ${onCluster(where)}`,
   }),
-  AgentMetricsOff: entry<Record<never, never>>({
+  AgentMetricsOff: entry<Record<string, never>>({
     severity: "info",
     what: () => "the agents have no metrics, so it is not known how many nodes are connected",
     why: "Whether the cluster is connected is told by KVStoreMesh; readyNodes is left out.",

@@ -12,7 +12,7 @@ import type { Participant } from "./participant.ts";
 import { checkNodePort, type PreflightContext } from "./preflight.ts";
 import { readUsers } from "./remote-users.ts";
 import { objectNames } from "./resources.ts";
-import type { ShareWish } from "./share.ts";
+import { readRecord, type ShareWish } from "./share.ts";
 
 /** What a link is planned from. */
 export type LinkContext = PreflightContext & {
@@ -77,7 +77,7 @@ export function planLink(from: Participant, to: Participant, context: LinkContex
   if (!trust.ok) return blockedLink(from, to, [credentialDiagnostic(trust.error, mesh, to.name)]);
   const shown = shownTo(from, to, existing, nowMs, memory);
   if (!shown.ok) return blockedLink(from, to, [credentialDiagnostic(shown.error, mesh, to.name)]);
-  const admission = admissionWishes(to, shown.value.commonName, mesh, ciliumNamespace);
+  const admission = admissionWishes(to, shown.value.commonName, context);
   if (admission === undefined) {
     return blockedLink(from, to, [diagnose("RemoteUsersUnreadable", atCluster(mesh, to.name), {})]);
   }
@@ -126,16 +126,17 @@ function credentialDiagnostic(error: NoCredential, mesh: string, cluster: string
     : diagnose("CredentialUnusable", where, { detail: error.detail });
 }
 
-/** `remote` is a user of every etcd; one that is made out to a cluster has to be listed. */
+/** `remote` is a user of every etcd; one that is made out to a cluster has to be listed, unless somebody did so. */
 function admissionWishes(
   to: Participant,
   commonName: string,
-  intent: string,
-  namespace: string,
+  { binding, instance, ciliumNamespace }: LinkContext,
 ): ReadonlyMap<string, readonly ShareWish[]> | undefined {
   if (!commonName.startsWith("remote-")) return nothing;
-  const text = to.facts?.remoteUsers?.text;
+  const { text, shared } = to.facts?.remoteUsers ?? {};
   if (text !== undefined && readUsers(text) === undefined) return undefined;
-  const wish: ShareWish = { path: userPath(commonName), value: "remote", intents: [intent] };
-  return new Map([[shareKey(shareKinds.remoteUsers, namespace, objectNames.remoteUsers), [wish]]]);
+  const path = userPath(commonName);
+  if (shared?.values[path] === "remote" && !readRecord(shared.annotations, instance).has(path)) return nothing;
+  const wish: ShareWish = { path, value: "remote", intents: [binding.id] };
+  return new Map([[shareKey(shareKinds.remoteUsers, ciliumNamespace, objectNames.remoteUsers), [wish]]]);
 }

@@ -10,14 +10,13 @@ export function keepsShare(plan: MeshPlan, target: ClusterId, object: string, pa
   const { state, participants, links } = plan;
   const { binding, members } = state;
   if (binding.invalid !== undefined || binding.object.spec.suspend === true) return true;
-  const own = members.find(({ id }) => id === target);
-  if (own === undefined) return participants.names.length < 2 && members.length > 0;
   if (participants.names.length < 2) return true;
-  if (path === usersKey) return links.some(({ to, blocked }) => to.id === target && blocked.length > 0);
+  if (!members.some(({ view }) => view.id === target)) return false;
+  if (path === usersKey) return links.some(({ to, blocked }) => to.view.id === target && blocked.length > 0);
   const peer = peerOf(object, path);
   const ofUsers = path.startsWith("user/");
   const between = links.filter(({ from, to }) =>
-    ofUsers ? to.id === target && from.ciliumName === peer : from.id === target && to.ciliumName === peer,
+    ofUsers ? to.view.id === target && from.ciliumName === peer : from.view.id === target && to.ciliumName === peer,
   );
   if (between.length > 0) return between.some(({ blocked }) => blocked.length > 0);
   // A cluster that is not seen may be the one; a cluster that is seen and not joined is not.

@@ -205,6 +205,10 @@ function checkExpectations(member: Participant, { binding }: PreflightContext, s
       : "";
     found.push(say("ApiserverNotReady", { detail }));
   }
+  const agents = facts?.pods.filter(({ app }) => app === "cilium") ?? [];
+  if (agents.length > 0 && agents.every(({ metricsPort }) => metricsPort === undefined)) {
+    found.push(say("AgentMetricsOff", {}));
+  }
   for (const shared of [facts?.kvstoremesh, facts?.clustermesh]) {
     const owner = shared === undefined ? undefined : ownerOf(shared);
     if (shared !== undefined && owner !== undefined) {

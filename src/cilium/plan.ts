@@ -1,0 +1,145 @@
+// Everything that the Cilium provider decides: world → plan. Bindings come first, since the other kinds act on the
+// meshes that come of them; then the wishes of all kinds are joined, object by object.
+
+import { type Diagnostic, sortDiagnostics } from "../core/diagnostic.ts";
+import { appendAll, appendTo } from "../core/list.ts";
+import type { Plan, TargetPlan } from "../core/plan.ts";
+import type { Evidence, Poll, Report, Sample } from "../core/provider.ts";
+import { type ClusterId, type ClusterView, compareText, lastSeen } from "../core/world.ts";
+import { type CertificateMemory, certificateMemory } from "./credential.ts";
+import type { CiliumFact } from "./fact.ts";
+import type { CiliumFacts } from "./facts.ts";
+import type { CiliumIntent } from "./intent.ts";
+import type { CiliumOptions, CiliumWorld, IntentsByKind, KindPlan, PlanContext, TargetPart } from "./kind-plan.ts";
+import { sharedGate } from "./members.ts";
+import { planMeshes } from "./mesh.ts";
+import type { MeshState } from "./mesh-state.ts";
+import type { ShareFate, ShareWish } from "./share.ts";
+import { planShares } from "./share-objects.ts";
+
+/** What was decided for the whole fleet. */
+export type CiliumPlan = Plan & {
+  readonly meshes: ReadonlyMap<string, MeshState>;
+  readonly reports: ReadonlyMap<string, (evidence: Evidence) => Report>;
+  readonly polls: ReadonlyMap<ClusterId, readonly Poll<CiliumFact>[]>;
+  readonly samples: readonly Sample[];
+};
+
+/** The planner of one kind. */
+export type KindPlanner = (context: PlanContext) => KindPlan;
+
+/** The planners of the kinds that act on meshes. */
+export type KindPlanners = Readonly<
+  Record<Exclude<CiliumIntent["kind"], "ClusterMeshBinding" | "KubernetesCluster">, KindPlanner>
+>;
+
+/** Makes the planner; what it remembers from one plan to the next are only facts about certificates. */
+export function ciliumPlanner(
+  options: CiliumOptions,
+  planners: Partial<KindPlanners>,
+): (world: CiliumWorld) => CiliumPlan {
+  const memory = certificateMemory(options.ports);
+  return (world) => planCilium(world, options, planners, memory);
+}
+
+function planCilium(
+  world: CiliumWorld,
+  options: CiliumOptions,
+  planners: Partial<KindPlanners>,
+  memory: CertificateMemory,
+): CiliumPlan {
+  const instance = options.instance ?? world.instance;
+  const all = lastSeen(world.intents) ?? [];
+  const context = { world, intents: byKind(all), instance: instance ?? "", options };
+  const { meshes, plan: ofBindings } = planMeshes(context, sharedGate(all, options.mgmtNamespace), memory);
+  const kinds = new Map<CiliumIntent["kind"], KindPlan>([["ClusterMeshBinding", ofBindings]]);
+  for (const kind of ["GlobalService", "ConnectivityIntent", "ExposedService", "Fabric"] as const) {
+    const planner = planners[kind];
+    if (planner !== undefined) kinds.set(kind, planner({ ...context, meshes }));
+  }
+  const viewOf = new Map(world.clusters.flatMap((view) => view.accesses.map((access) => [access, view.id] as const)));
+  const joined = joinKinds([...kinds.values()], (target) => viewOf.get(target) ?? target);
+  const fateOf = fates(world, all, kinds);
+  const targets = world.clusters.map((view): TargetPlan => {
+    const facts = lastSeen(view.observed);
+    const gap = gapOf(view, instance);
+    const part = joined.parts.get(view.id);
+    const shares =
+      facts === undefined || instance === undefined
+        ? { desired: [], items: [] }
+        : planShares({
+            facts,
+            namespace: options.ciliumNamespace,
+            instance,
+            wishes: joined.wishes.get(view.id) ?? new Map<string, ShareWish[]>(),
+            fateOf: (intent, object, path) => fateOf(intent, view.id, object, path),
+          });
+    return {
+      target: view.id,
+      gap,
+      desired: [...shares.desired, ...(part?.desired ?? [])],
+      items: [...shares.items, ...(part?.items ?? [])],
+    };
+  });
+  return { targets, meshes, ...joined.rest };
+}
+
+function byKind(all: readonly CiliumIntent[]): IntentsByKind {
+  const sorted = [...all].sort((a, b) => compareText(a.id, b.id));
+  return {
+    bindings: sorted.filter((intent) => intent.kind === "ClusterMeshBinding"),
+    globalServices: sorted.filter((intent) => intent.kind === "GlobalService"),
+    connectivityIntents: sorted.filter((intent) => intent.kind === "ConnectivityIntent"),
+    exposedServices: sorted.filter((intent) => intent.kind === "ExposedService"),
+    fabrics: sorted.filter((intent) => intent.kind === "Fabric"),
+    kubernetesClusters: sorted.filter((intent) => intent.kind === "KubernetesCluster"),
+  };
+}
+
+function joinKinds(plans: readonly KindPlan[], viewIdOf: (target: ClusterId) => ClusterId) {
+  const wishes = new Map<ClusterId, Map<string, ShareWish[]>>();
+  const parts = new Map<ClusterId, TargetPart>();
+  const polls = new Map<ClusterId, Poll<CiliumFact>[]>();
+  const reports = new Map<string, (evidence: Evidence) => Report>();
+  const diagnostics: Diagnostic[] = [];
+  const samples: Sample[] = [];
+  for (const plan of plans) {
+    for (const [target, objects] of plan.shareWishes) {
+      const known = wishes.get(viewIdOf(target)) ?? new Map<string, ShareWish[]>();
+      wishes.set(viewIdOf(target), known);
+      for (const [key, list] of objects) for (const wish of list) appendTo(known, key, wish);
+    }
+    for (const [target, part] of plan.perTarget) {
+      const known = parts.get(viewIdOf(target));
+      const desired = [...(known?.desired ?? []), ...part.desired];
+      parts.set(viewIdOf(target), { desired, items: [...(known?.items ?? []), ...part.items] });
+    }
+    for (const [target, list] of plan.polls) for (const poll of list) appendTo(polls, viewIdOf(target), poll);
+    for (const [id, report] of plan.reports) reports.set(id, report);
+    appendAll(diagnostics, plan.diagnostics);
+    appendAll(samples, plan.samples);
+  }
+  return { wishes, parts, rest: { polls, reports, samples, diagnostics: sortDiagnostics(diagnostics) } };
+}
+
+/** What is known of an intent that holds a share which nothing wishes for; without complete evidence, nothing. */
+function fates(world: CiliumWorld, all: readonly CiliumIntent[], kinds: ReadonlyMap<CiliumIntent["kind"], KindPlan>) {
+  const byId = new Map(all.map((intent) => [intent.id, intent]));
+  const isComplete = world.intents.state === "synced" && world.unreadableIntents.length === 0;
+  return (id: string, target: ClusterId, object: string, path: string): ShareFate => {
+    const intent = byId.get(id);
+    if (world.intents.state !== "synced") return "doubtful";
+    if (intent === undefined) return isComplete ? "gone" : "doubtful";
+    if (intent.terminating) return "gone";
+    const plan = kinds.get(intent.kind);
+    // Of a kind that is not planned nothing is known.
+    if (plan === undefined) return "doubtful";
+    return plan.keeps?.(id, target, object, path) === true ? "doubtful" : "gone";
+  };
+}
+
+function gapOf({ observed }: ClusterView<CiliumFacts>, instance: string | undefined): TargetPlan["gap"] {
+  if (instance === undefined) return { reason: "InstanceUnknown", detail: "who we are is not known yet" };
+  if (observed.state === "synced") return undefined;
+  return { reason: observed.state === "stale" ? "TargetStale" : "TargetAbsent", detail: observed.because.detail };
+}
