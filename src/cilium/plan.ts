@@ -7,8 +7,12 @@ import type { Plan, TargetPlan } from "../core/plan.ts";
 import type { Evidence, Poll, Report, Sample } from "../core/provider.ts";
 import { type ClusterId, type ClusterView, compareText, lastSeen } from "../core/world.ts";
 import { type CertificateMemory, certificateMemory } from "./credential.ts";
+import { planConnectivityIntents } from "./connectivity-intent.ts";
+import { planExposedServices } from "./exposed-service.ts";
+import { planFabrics } from "./fabric.ts";
 import type { CiliumFact } from "./fact.ts";
 import type { CiliumFacts } from "./facts.ts";
+import { planGlobalServices } from "./global-service.ts";
 import type { CiliumIntent } from "./intent.ts";
 import type { CiliumOptions, CiliumWorld, IntentsByKind, KindPlan, PlanContext, TargetPart } from "./kind-plan.ts";
 import { sharedGate } from "./members.ts";
@@ -25,38 +29,29 @@ export type CiliumPlan = Plan & {
   readonly samples: readonly Sample[];
 };
 
-/** The planner of one kind. */
-export type KindPlanner = (context: PlanContext) => KindPlan;
+type KindPlanner = (context: PlanContext) => KindPlan;
 
-/** The planners of the kinds that act on meshes. */
-export type KindPlanners = Readonly<
-  Record<Exclude<CiliumIntent["kind"], "ClusterMeshBinding" | "KubernetesCluster">, KindPlanner>
->;
+/** The planners of the kinds that act on meshes, in the order in which their wishes count. */
+const kindPlanners: readonly (readonly [CiliumIntent["kind"], KindPlanner])[] = [
+  ["GlobalService", planGlobalServices],
+  ["ConnectivityIntent", planConnectivityIntents],
+  ["ExposedService", planExposedServices],
+  ["Fabric", planFabrics],
+];
 
 /** Makes the planner; what it remembers from one plan to the next are only facts about certificates. */
-export function ciliumPlanner(
-  options: CiliumOptions,
-  planners: Partial<KindPlanners>,
-): (world: CiliumWorld) => CiliumPlan {
+export function ciliumPlanner(options: CiliumOptions): (world: CiliumWorld) => CiliumPlan {
   const memory = certificateMemory(options.ports);
-  return (world) => planCilium(world, options, planners, memory);
+  return (world) => planCilium(world, options, memory);
 }
 
-function planCilium(
-  world: CiliumWorld,
-  options: CiliumOptions,
-  planners: Partial<KindPlanners>,
-  memory: CertificateMemory,
-): CiliumPlan {
+function planCilium(world: CiliumWorld, options: CiliumOptions, memory: CertificateMemory): CiliumPlan {
   const instance = options.instance ?? world.instance;
   const all = lastSeen(world.intents) ?? [];
   const context = { world, intents: byKind(all), instance: instance ?? "", options };
   const { meshes, plan: ofBindings } = planMeshes(context, sharedGate(all, options.mgmtNamespace), memory);
   const kinds = new Map<CiliumIntent["kind"], KindPlan>([["ClusterMeshBinding", ofBindings]]);
-  for (const kind of ["GlobalService", "ConnectivityIntent", "ExposedService", "Fabric"] as const) {
-    const planner = planners[kind];
-    if (planner !== undefined) kinds.set(kind, planner({ ...context, meshes }));
-  }
+  for (const [kind, planner] of kindPlanners) kinds.set(kind, planner({ ...context, meshes }));
   const viewOf = new Map(world.clusters.flatMap((view) => view.accesses.map((access) => [access, view.id] as const)));
   const joined = joinKinds([...kinds.values()], (target) => viewOf.get(target) ?? target);
   const fateOf = fates(world, all, kinds);

@@ -10,15 +10,13 @@ import type { CiliumIntent } from "./intent.ts";
 import { ciliumIntentKinds } from "./intent-reader.ts";
 import type { CiliumOptions } from "./kind-plan.ts";
 import { membersOf, sharedGate } from "./members.ts";
-import { type CiliumPlan, ciliumPlanner, type KindPlanners } from "./plan.ts";
+import { type CiliumPlan, ciliumPlanner } from "./plan.ts";
+import { sampleTable } from "./samples.ts";
 import { ciliumWrittenKinds } from "./written-kinds.ts";
 
 /** The Cilium provider. */
-export function ciliumProvider(
-  options: CiliumOptions,
-  planners: Partial<KindPlanners> = {},
-): Provider<CiliumIntent, CiliumFact, CiliumFacts, CiliumPlan> {
-  const plan = ciliumPlanner(options, planners);
+export function ciliumProvider(options: CiliumOptions): Provider<CiliumIntent, CiliumFact, CiliumFacts, CiliumPlan> {
+  const plan = ciliumPlanner(options);
   let instance = options.instance ?? "";
   return {
     name: "cilium",
@@ -41,5 +39,6 @@ export function ciliumProvider(
       reports.get(intent.id)?.(evidence) ?? { status: {}, conditions: [], findings: [] },
     polls: ({ polls }) => polls,
     samples: ({ samples }) => samples,
+    series: Object.entries(sampleTable).map(([name, { labels, help }]) => ({ name, labels, help })),
   };
 }

@@ -5,6 +5,9 @@ import { fieldsOf, listOf, textOf } from "../core/json.ts";
 import type { Content } from "../core/plan.ts";
 import type { WrittenKind } from "../core/provider.ts";
 import { compareText } from "../core/world.ts";
+import { policyManifest } from "./connectivity-intent.ts";
+import { exposedManifest } from "./exposed-object.ts";
+import type { PolicyFacts } from "./facts.ts";
 import { shareKinds, wholeKinds } from "./kind-plan.ts";
 import { usersKey } from "./object-reader.ts";
 import type { CiliumPorts, Issued, IssueOrder } from "./ports.ts";
@@ -32,11 +35,19 @@ export function ciliumWrittenKinds(
     [shareKinds.serviceAnnotations]: shared(services, annotationsBody),
     [shareKinds.apiserverAliases]: shared(deployments, (...of) => aliasesBody(deployments, ...of)),
     [shareKinds.agentAliases]: shared(daemonSets, (...of) => aliasesBody(daemonSets, ...of)),
-    [wholeKinds.networkPolicy]: whole(networkPolicies),
-    [wholeKinds.clusterwideNetworkPolicy]: whole(clusterwidePolicies),
-    [wholeKinds.exposedService]: whole(services),
+    [wholeKinds.networkPolicy]: policies(networkPolicies, wholeKinds.networkPolicy),
+    [wholeKinds.clusterwideNetworkPolicy]: policies(clusterwidePolicies, wholeKinds.clusterwideNetworkPolicy),
+    // What the cloud writes into a Service of ours, addresses and node ports, is the cloud's.
+    [wholeKinds.exposedService]: { resource: services, update: "merge", manifest: exposedManifest },
   };
 }
+
+/** A policy that somebody added a rule to would open more than was intended: it is replaced as a whole. */
+const policies = (resource: Resource, kind: PolicyFacts["kind"]): WrittenKind => ({
+  resource,
+  update: "replace",
+  manifest: (name, content) => policyManifest(kind, name, content),
+});
 
 const typeOf = (resource: Resource) => ({ apiVersion: apiVersionOf(resource), kind: resource.kind });
 
@@ -100,23 +111,3 @@ function aliasesBody(resource: Resource, name: string, content: Content, instanc
   }
   return { ...body, spec: { template: { spec: { hostAliases: list.length === 0 ? null : list } } } };
 }
-
-const annotationPrefix = "metadata.annotations.";
-
-/** An object that is wholly ours: its spec is one field, as text. */
-const whole = (resource: Resource): WrittenKind => ({
-  resource,
-  update: "replace",
-  manifest: (name, { labels, fields }) => {
-    const slash = resource.namespaced ? name.indexOf("/") : -1;
-    const place = slash === -1 ? { name } : { namespace: name.slice(0, slash), name: name.slice(slash + 1) };
-    const annotations: Record<string, string> = {};
-    for (const [path, value] of Object.entries(fields)) {
-      if (typeof value !== "string") continue;
-      if (path === "intent") annotations["causeway.dev/intent"] = value;
-      if (path.startsWith(annotationPrefix)) annotations[path.slice(annotationPrefix.length)] = value;
-    }
-    const spec: unknown = JSON.parse(textOf(fields["spec"]) ?? "{}");
-    return { ...typeOf(resource), metadata: { ...place, labels, annotations }, spec };
-  },
-});

@@ -2,18 +2,15 @@
 
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
-import { clusterMeshCrd } from "../api/crd.ts";
-import { kiloProvider } from "../kilo/provider.ts";
-import { defaultOptions } from "../kilo/plan.ts";
-import type { ClusterAccess } from "../kube/access.ts";
 import type { Runtime } from "../kube/runtime.ts";
 import type { OperatorFlags } from "./flag-table.ts";
 import { type Environment, operatorHelp, parseOperatorFlags } from "./flags.ts";
 import { type Endpoints, serveEndpoints } from "./health.ts";
 import { keepSmall } from "./memory.ts";
 import { createMetrics } from "./metrics.ts";
-import { startOperator, untilAborted } from "./operator.ts";
-import { addressesOf, ownAccess } from "./surroundings.ts";
+import { type Meshes, meshesFor } from "./meshes.ts";
+import { untilAborted } from "./operator.ts";
+import { addressesOf } from "./surroundings.ts";
 import { createLog, createSecrets, systemRuntime } from "./runtime.ts";
 
 /** What the process is given. */
@@ -42,17 +39,17 @@ export async function runOperator(args: readonly string[], surroundings: Surroun
   const log = createLog({ level, format, destination: { write: note }, redact: secrets.scrub });
   const runtime = systemRuntime(log);
   for (const warning of warnings) log.warn(warning);
-  const access = await ownAccess(flags, environment, runtime);
-  if (!access.ok) {
-    const { code, detail, fix } = access.error;
-    log.error("no access to the operator's own cluster", { code, detail, hint: fix });
-    return 3;
+  const meshes = await meshesFor(flags, environment, runtime);
+  if (!meshes.ok) {
+    const { message, detail, hint, exitCode } = meshes.error;
+    log.error(message, { detail, hint });
+    return exitCode;
   }
-  for (const text of access.value.notes) log.warn(text);
+  for (const text of meshes.value.access.notes) log.warn(text);
   const stopping = new AbortController();
   for (const name of ["SIGTERM", "SIGINT"] as const) process.once(name, () => stopping.abort(name));
   keepSmall(runtime.clock, stopping.signal);
-  return await serve(access.value, { flags, environment, runtime, version, keepSecret: secrets.register, stopping });
+  return await serve(meshes.value, { flags, environment, runtime, version, keepSecret: secrets.register, stopping });
 }
 
 type Settings = {
@@ -64,27 +61,19 @@ type Settings = {
   readonly stopping: AbortController;
 };
 
-async function serve(access: ClusterAccess, settings: Settings): Promise<number> {
+async function serve({ access, series, start }: Meshes, settings: Settings): Promise<number> {
   const { flags, environment, runtime, version, keepSecret, stopping } = settings;
   const { log } = runtime;
-  const { metrics, registry } = createMetrics();
+  const { metrics, registry } = createMetrics(series);
   const namespace = flags.leaderElectionNamespace ?? environment["POD_NAMESPACE"] ?? access.namespace ?? "default";
   const identity = `${hostname()}_${randomBytes(8).toString("hex")}`;
-  const operator = startOperator({
-    definitions: [clusterMeshCrd()],
-    provider: kiloProvider({
-      ...defaultOptions,
-      graceMs: flags.graceMs,
-      pruneLegacy: flags.pruneLegacy,
-      policy: { ...defaultOptions.policy, upsertOnly: flags.upsertOnly },
-    }),
-    access,
+  const operator = start({
     runtime,
     metrics,
     lookup: addressesOf,
     identity,
     version,
-    lease: flags.leaderElect ? { namespace, name: flags.leaderElectionId } : undefined,
+    lease: flags.leaderElect ? { namespace } : undefined,
     finalizerWaitMs: flags.finalizerWaitMs,
     concurrency: flags.concurrency,
     http: () => ({ requestTimeoutMs: flags.requestTimeoutMs, qps: flags.kubeApiQps, burst: flags.kubeApiBurst }),
