@@ -13,17 +13,22 @@ const secrets = "/api/v1/namespaces/kube-system/secrets";
 const folder = "/var/lib/cilium/clustermesh";
 const mergePatch = "application/merge-patch+json";
 
+/** Where a cluster's etcd is reached from outside: b through a node, the others through a load balancer. */
+const entryOf = ({ name, addresses }: CiliumCluster) =>
+  name === "b" ? { ip: addresses.node, port: etcdPorts.node } : { ip: addresses.loadBalancer, port: etcdPorts.service };
+
 /** What leads one cluster to another: the peer's address by name, the peer's authority, and a certificate of the peer's. */
-function connectionTo(peer: CiliumCluster): Readonly<Record<string, string>> {
+function connectionTo(peer: CiliumCluster, lines: readonly string[] = []): Readonly<Record<string, string>> {
   const { trustPem, remote } = peer.certificates();
   const config = [
     // A change of certificates alone is not noticed; one of the text is.
     `# ${createHash("sha256").update(trustPem).digest("hex")}`,
     "endpoints:",
-    `- https://${peer.name}.mesh.cilium.io:${etcdPorts.service}`,
+    `- https://${peer.name}.mesh.cilium.io:${entryOf(peer).port}`,
     `trusted-ca-file: ${folder}/${peer.name}.etcd-client-ca.crt`,
     `key-file: ${folder}/${peer.name}.etcd-client.key`,
     `cert-file: ${folder}/${peer.name}.etcd-client.crt`,
+    ...lines,
     "",
   ].join("\n");
   return {
@@ -37,7 +42,7 @@ function connectionTo(peer: CiliumCluster): Readonly<Record<string, string>> {
 async function connect(cluster: CiliumCluster, peer: CiliumCluster): Promise<void> {
   const { admin } = cluster.server;
   await admin.ensure(secrets, { metadata: { name: "cilium-kvstoremesh" } });
-  const hostAliases = [{ ip: peer.addresses.loadBalancer, hostnames: [`${peer.name}.mesh.cilium.io`] }];
+  const hostAliases = [{ ip: entryOf(peer).ip, hostnames: [`${peer.name}.mesh.cilium.io`] }];
   await admin.request("PATCH", ciliumPaths.deployment, { spec: { template: { spec: { hostAliases } } } }, mergePatch);
   const secret = { stringData: connectionTo(peer) };
   await admin.request("PATCH", ciliumPaths.secret("cilium-kvstoremesh"), secret, mergePatch);
@@ -146,8 +151,8 @@ describeOnPrivateNetwork("clusters with Cilium", () => {
     await follows(a, b);
   });
 
-  test("without clustermesh-remote-users the Pod waits, and runs as soon as somebody makes it", async () => {
-    const c = await startCilium(fleet.servers.c, { name: "c", id: 3, remoteUsers: false });
+  test("without clustermesh-remote-users the Pod waits; from 1.20 on it needs no aliases of the Pod", async () => {
+    const c = await startCilium(fleet.servers.c, { name: "c", id: 3, version: "1.20.1", remoteUsers: false });
     const { admin } = c.server;
     type Pods = { readonly items: readonly { readonly status: { readonly phase: string } }[] };
     const phases = async () =>
@@ -159,6 +164,13 @@ describeOnPrivateNetwork("clusters with Cilium", () => {
     await c.settled();
     expect(await phases()).toEqual(["Running"]);
     expect(await c.kvstoremeshStatus()).toEqual([]);
+
+    const before = c.podName();
+    const { ip } = entryOf(a);
+    const aliases = ["cilium-host-aliases:", "- hostname: a.mesh.cilium.io", `  ips: [${ip}]`];
+    await admin.ensure(secrets, { metadata: { name: "cilium-kvstoremesh" }, stringData: connectionTo(a, aliases) });
+    await follows(c, a);
+    expect(c.podName()).toBe(before);
     await c.stop();
   });
 });

@@ -3,6 +3,7 @@
 
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import { parse as parseYaml } from "yaml";
 import { ciliumPaths, type PodTemplate, podOf, setStatus } from "./cilium-objects.ts";
 import { type CiliumPod, type PodPart, podParts } from "./cilium-pod.ts";
 import { eventually } from "./eventually.ts";
@@ -59,13 +60,12 @@ export function startKubelet(
     running = template;
   };
 
-  const startMissing = async (template: PodTemplate): Promise<void> => {
-    const hosts = (template.spec.hostAliases ?? []).map(({ ip, hostnames = [] }) => [ip, ...hostnames].join(" "));
+  const startMissing = async (): Promise<void> => {
     const missing = podParts.filter((part) => !held.has(part) && !pod.isRunning(part));
-    if (missing.includes("etcd")) await pod.start("etcd", hosts);
+    if (missing.includes("etcd")) await pod.start("etcd");
     // Without etcd the others only end again.
     if (!pod.isRunning("etcd")) return;
-    await Promise.all(missing.filter((part) => part !== "etcd").map((part) => pod.start(part, hosts)));
+    await Promise.all(missing.filter((part) => part !== "etcd").map((part) => pod.start(part)));
   };
 
   const report = async (generation: number, template: PodTemplate): Promise<void> => {
@@ -81,7 +81,7 @@ export function startKubelet(
     const { metadata, spec } = (await client.request<Deployment>("GET", ciliumPaths.deployment)).body;
     if (JSON.stringify(spec.template) !== JSON.stringify(running)) await rollOut(spec.template);
     const absent = await mountVolumes(client, pod, spec.template);
-    if (absent === undefined) await startMissing(spec.template);
+    if (absent === undefined) await startMissing();
     await report(metadata.generation, spec.template);
     wanting = absent === undefined ? "" : `${absent} is not there`;
   };
@@ -152,11 +152,33 @@ async function mountVolumes(client: ServerClient, pod: CiliumPod, template: PodT
   if (server === undefined) return "Secret clustermesh-apiserver-server-cert";
   if (admin === undefined) return "Secret clustermesh-apiserver-admin-cert";
   if (needsUsers && users === undefined) return "ConfigMap clustermesh-remote-users";
+  // Before the connection data, which is read at once.
+  pod.setHosts([
+    ...hostsOf(template),
+    ...(resolvesItself(template) ? Object.values(decoded(mesh)).flatMap(aliasesIn) : []),
+  ]);
   writeVolume(pod.volumes.server, decoded(server));
   writeVolume(pod.volumes.admin, decoded(admin));
   writeVolume(pod.volumes.users, texts(users));
   writeVolume(pod.volumes.clustermesh, { ...decoded(mesh), ...renamed(decoded(remote), commonNames) });
   return undefined;
+}
+
+const hostsOf = ({ spec }: PodTemplate): readonly string[] =>
+  (spec.hostAliases ?? []).map(({ ip, hostnames = [] }) => [ip, ...hostnames].join(" "));
+
+/** From 1.20 on kvstoremesh finds addresses in the connection data; the program that runs is older and has to be told. */
+function resolvesItself({ spec }: PodTemplate): boolean {
+  const minor = /:v\d+\.(\d+)\./.exec(spec.containers[0]?.image ?? "")?.[1];
+  return Number(minor ?? 0) >= 20;
+}
+
+type Aliases = readonly { readonly hostname: string; readonly ips: readonly string[] }[];
+
+function aliasesIn(file: Buffer): readonly string[] {
+  if (!file.includes("endpoints:")) return [];
+  const { "cilium-host-aliases": aliases = [] } = parseYaml(file.toString()) as { "cilium-host-aliases"?: Aliases };
+  return aliases.flatMap(({ hostname, ips }) => ips.map((ip) => `${ip} ${hostname}`));
 }
 
 const commonNames = {

@@ -132,7 +132,7 @@ export type PodTemplate = {
   readonly spec: {
     readonly hostAliases?: readonly { readonly ip: string; readonly hostnames?: readonly string[] }[];
     readonly volumes?: readonly { readonly name: string }[];
-    readonly containers: readonly { readonly name: string }[];
+    readonly containers: readonly { readonly name: string; readonly image: string }[];
   };
 };
 

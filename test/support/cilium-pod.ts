@@ -1,7 +1,7 @@
 // The programs of a clustermesh-apiserver Pod as processes, each with the files and the names that its container has.
 
 import { execFile } from "node:child_process";
-import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type CiliumAddresses, etcdPorts, metricsPorts } from "./cilium-objects.ts";
 import { freePort, isReady, retryStart, startProcess, toolPath } from "./guarded-processes.mjs";
@@ -24,8 +24,10 @@ export type CiliumPod = {
   /** Where the kubelet puts the content of Secrets and ConfigMaps. */
   readonly volumes: Readonly<Record<"server" | "admin" | "users" | "clustermesh", string>>;
   readonly isRunning: (part: PodPart) => boolean;
-  /** Starts a program and answers when it serves; `hosts` are lines for its /etc/hosts. */
-  readonly start: (part: PodPart, hosts: readonly string[]) => Promise<void>;
+  /** Makes these the lines of the programs' /etc/hosts, whether they run or not; the Pod's own name is always there. */
+  readonly setHosts: (lines: readonly string[]) => void;
+  /** Starts a program and answers when it serves. */
+  readonly start: (part: PodPart) => Promise<void>;
   /** Ends a program: SIGTERM and after 3 s SIGKILL. */
   readonly end: (part: PodPart) => Promise<void>;
   /** What kvstoremesh says of the clusters it is to follow. */
@@ -65,8 +67,11 @@ export function createPod(options: PodOptions): CiliumPod {
   for (const volume of Object.values(volumes)) mkdirSync(volume, { recursive: true });
   const get = async (url: string): Promise<Response> => await fetch(url, { signal: AbortSignal.timeout(shellMsMax) });
 
-  const start = async (part: PodPart, hosts: readonly string[]): Promise<void> => {
-    writeFileSync(at("hosts"), ["127.0.0.1 localhost", `${addresses.pod} ${ownName}`, ...hosts, ""].join("\n"));
+  const setHosts = (lines: readonly string[]): void => {
+    const text = ["127.0.0.1 localhost", `${addresses.pod} ${ownName}`, ...lines, ""].join("\n");
+    if (!existsSync(at("hosts")) || readFileSync(at("hosts"), "utf8") !== text) writeFileSync(at("hosts"), text);
+  };
+  const start = async (part: PodPart): Promise<void> => {
     if (part === "etcd" && !existsSync(at("etcd-data/member"))) await initEtcd(options, tools);
     await retryStart(async () => {
       const health = await freePort();
@@ -76,6 +81,7 @@ export function createPod(options: PodOptions): CiliumPod {
   };
   return {
     volumes,
+    setHosts,
     start,
     isRunning: (part) => livePid(folder, part) !== undefined,
     end: (part) => endProcess(folder, part, graceMs),

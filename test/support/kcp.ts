@@ -80,7 +80,7 @@ export type Kcp = {
   readonly close: () => Promise<void>;
 };
 
-/** Starts kcp and does not wait, since it may take half a minute; `useKcp` waits. It ends with this process. */
+/** Starts kcp and does not wait, since it may take half a minute; `openKcp` waits. It ends with this process. */
 export async function launchKcp(): Promise<{ readonly kcp: KcpDescription; readonly stop: () => Promise<void> }> {
   const binary = toolPath("kcp");
   const { folder, stop } = guardedFolder("causeway-kcp-");
@@ -112,11 +112,12 @@ export async function launchKcp(): Promise<{ readonly kcp: KcpDescription; reado
 export async function useKcp(): Promise<Kcp> {
   const shared = inject("kcp");
   if ("unavailable" in shared) throw new Error(shared.unavailable);
-  await untilReady(shared);
-  return kcpOf(shared);
+  return await openKcp(shared);
 }
 
-function kcpOf(description: KcpDescription): Kcp {
+/** The handle of a kcp that was launched, once it is ready. */
+export async function openKcp(description: KcpDescription): Promise<Kcp> {
+  await untilReady(description);
   const { folder, url, adminToken, operatorToken, command } = description;
   const caPem = readFileSync(certificateOf(description), "utf8");
   const client = createClient({ url, caPem }, adminToken);
