@@ -1,0 +1,191 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { kindsCatalogue } from "../../../src/cilium/diagnostics-kinds.ts";
+import { planFabrics } from "../../../src/cilium/fabric.ts";
+import { linksOf } from "../../../src/cilium/links.ts";
+import { bindingSamples, sampleTable } from "../../../src/cilium/samples.ts";
+import {
+  conditionsOf,
+  connectivityIntent,
+  context,
+  exposedService,
+  fabric,
+  globalService,
+  kubernetesCluster,
+  member,
+  type MemberRecipe,
+  mesh,
+  reportFor,
+} from "../../support/cilium-kinds.ts";
+
+/** What a cluster's KVStoreMesh says of the others. */
+const sees = (remotes: Record<string, boolean>, more: MemberRecipe = {}): MemberRecipe => ({
+  ...more,
+  facts: {
+    config: { "cluster-id": "7" },
+    ciliumNodeCidrs: ["10.1.0.0/24"],
+    polledKvstoremesh: [
+      {
+        ok: true,
+        pod: "clustermesh-apiserver-0",
+        remotes: Object.entries(remotes).map(([cluster, ready]) => ({
+          cluster: `cilium-${cluster}`,
+          ready,
+          failures: 0,
+        })),
+      },
+    ],
+    ...more.facts,
+  },
+});
+const both = [member("ffm", sees({ ber: true })), member("ber", sees({ ffm: true }))];
+
+describe("planFabrics", () => {
+  test("clusters are members, and each direction between two of them is a link", () => {
+    const intent = fabric({});
+    const others = [
+      kubernetesCluster("ffm", { region: "eu-de" }),
+      globalService({ selector: { namespace: "a", name: "b" } }),
+      connectivityIntent({ action: "Allow", source: {}, destination: {} }),
+      exposedService({ serviceRef: { name: "x" } }, { namespace: "another" }),
+    ];
+    const plan = planFabrics(context([intent, ...others], [mesh(both)]));
+    const report = reportFor(plan, intent);
+    expect(report.status).toEqual({
+      observedGeneration: 1,
+      phase: "Ready",
+      members: [
+        { name: "ber", clusterId: 7, ready: true, version: "1.19.6", podCIDRs: ["10.1.0.0/24"] },
+        { name: "ffm", clusterId: 7, region: "eu-de", ready: true, version: "1.19.6", podCIDRs: ["10.1.0.0/24"] },
+      ],
+      links: [
+        { from: "ber", to: "ffm", controlPlane: "Up", dataPlane: "Unknown", lastChange: "2026-04-21T10:00:00Z" },
+        { from: "ffm", to: "ber", controlPlane: "Up", dataPlane: "Unknown", lastChange: "2026-04-21T10:00:00Z" },
+      ],
+      bindings: 1,
+      globalServices: 1,
+      connectivityIntents: 1,
+      exposedServices: 0,
+      findings: [],
+      lastSyncTime: "2026-04-21T10:00:00Z",
+    });
+    expect(conditionsOf(report)).toEqual(["Accepted=True/SpecValid", "Ready=True/AllLinksUp"]);
+    expect([plan.perTarget.size, plan.shareWishes.size, plan.polls.size]).toEqual([0, 0, 0]);
+  });
+
+  test("one direction may be down while the other is up", () => {
+    const intent = fabric({});
+    const half = [member("ffm", sees({ ber: false })), member("ber", sees({ ffm: true }))];
+    const report = reportFor(planFabrics(context([intent], [mesh(half, { phase: "Degraded" })])), intent);
+    expect(report.status["phase"]).toBe("Degraded");
+    expect(report.status["links"]).toMatchObject([
+      { from: "ber", to: "ffm", controlPlane: "Up" },
+      { from: "ffm", to: "ber", controlPlane: "Down", reason: "RemoteNotReady" },
+    ]);
+  });
+
+  test("what nobody tells is Unknown, and not ready nor unready", () => {
+    const intent = fabric({});
+    const silent = [member("ffm"), member("ber", { state: "stale" })];
+    const report = reportFor(planFabrics(context([intent], [mesh(silent)])), intent);
+    expect(report.status["links"]).toMatchObject([
+      { from: "ber", controlPlane: "Unknown", reason: "ClusterNotReached" },
+      { from: "ffm", controlPlane: "Unknown", reason: "NobodyTells" },
+    ]);
+    expect(report.status["members"]).toEqual([
+      { name: "ber", version: "1.19.6" },
+      { name: "ffm", version: "1.19.6" },
+    ]);
+    expect(conditionsOf(report)).toContain("Ready=Unknown/LinkUnknown");
+  });
+
+  test("the time of a link moves only with its state", () => {
+    const before = {
+      links: [
+        { from: "ber", to: "ffm", controlPlane: "Up", dataPlane: "Unknown", lastChange: "2026-01-01T00:00:00Z" },
+        { from: "ffm", to: "ber", controlPlane: "Down", dataPlane: "Unknown", lastChange: "2026-01-01T00:00:00Z" },
+      ],
+    };
+    const intent = fabric({}, { status: before });
+    const links = reportFor(planFabrics(context([intent], [mesh(both)])), intent).status["links"] as {
+      lastChange: string;
+    }[];
+    expect(links.map(({ lastChange }) => lastChange)).toEqual(["2026-01-01T00:00:00Z", "2026-04-21T10:00:00Z"]);
+  });
+
+  test("other namespaces and other workspaces are not shown, and unknown names are found", () => {
+    const intent = fabric({
+      bindingRefs: [{ name: "mesh" }, { name: "gone" }],
+      members: [{ name: "ffm" }, { name: "x" }],
+    });
+    const foreign = [
+      mesh([member("secret")], { about: { namespace: "other" } }),
+      mesh([member("hidden")], { about: { workspace: "tenant" } }),
+    ];
+    const plan = planFabrics(context([intent], [mesh(both), ...foreign]));
+    const { status } = reportFor(plan, intent);
+    expect((status["members"] as { name: string }[]).map(({ name }) => name)).toEqual(["ffm"]);
+    expect(status["links"]).toEqual([]);
+    expect(plan.diagnostics.map(({ message }) => message)).toEqual([
+      'spec.bindingRefs names "gone", which is not there',
+      'spec.members names "x", which is not there',
+    ]);
+  });
+
+  test("a fabric of another provider is left to it", () => {
+    const intent = fabric({ provider: "kilo" });
+    const report = reportFor(planFabrics(context([intent], [mesh(both)])), intent);
+    expect(report.status["members"]).toBeUndefined();
+    expect(conditionsOf(report)).toContain("Ready=Unknown/OtherProvider");
+  });
+});
+
+describe("linksOf", () => {
+  const three = ["a", "b", "c"].map((name) => member(name));
+  const pairs = (topology: unknown) =>
+    linksOf(mesh(three, { about: { topology } })).map(({ from, to }) => `${from}${to}`);
+
+  test("follows the topology", () => {
+    expect(pairs({ type: "Full" })).toEqual(["ab", "ac", "ba", "bc", "ca", "cb"]);
+    expect(pairs({ type: "Hub", hub: "b" })).toEqual(["ab", "ba", "bc", "cb"]);
+    expect(pairs({ type: "Pairs", pairs: [{ clusters: ["c", "a"] }] })).toEqual(["ac", "ca"]);
+  });
+});
+
+describe("documents", () => {
+  const root = join(import.meta.dirname, "../../..");
+  const read = (path: string): string => readFileSync(join(root, path), "utf8");
+
+  test("every code of these kinds has a section with its severity in docs/diagnostics-cilium-kinds.md, and every section a code", () => {
+    const sections = [...read("docs/diagnostics-cilium-kinds.md").matchAll(/^## (\w+)\n\n_(\w+)_/gm)];
+    const told = sections.map(([, code, severity]) => [code, severity]);
+    expect(told).toEqual(Object.entries(kindsCatalogue).map(([code, { severity }]) => [code, severity]));
+  });
+
+  test("docs/metrics-cilium.md lists exactly the series of the table, with its words", () => {
+    const rows = read("docs/metrics-cilium.md")
+      .split("\n")
+      .filter((line) => line.startsWith("| `"))
+      .map((line) =>
+        line
+          .slice(1, -1)
+          .split("|")
+          .map((cell) => cell.trim()),
+      );
+    const table = Object.entries(sampleTable).map(([name, { labels, help }]) => [
+      `\`${name}\``,
+      labels.map((label) => `\`${label}\``).join(", "),
+      help,
+    ]);
+    expect(rows).toEqual(table);
+  });
+
+  test("every sample has the labels that the table names", () => {
+    const state = mesh(both);
+    for (const { name, labels } of bindingSamples(state, linksOf(state))) {
+      const known = sampleTable[name as keyof typeof sampleTable];
+      expect(Object.keys(labels).sort()).toEqual([...known.labels].sort());
+    }
+  });
+});
