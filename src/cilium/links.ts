@@ -11,7 +11,7 @@ export type Link = {
 };
 
 /** The links of a mesh as others are told of them. */
-export const linksOf = ({ links = [] }: MeshState): readonly Link[] =>
+export const linksOf = ({ links }: MeshState): readonly Link[] =>
   links.map(({ from, to, ready, reason }) => ({
     from,
     to,

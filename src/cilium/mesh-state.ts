@@ -42,5 +42,5 @@ export type MeshState = {
   /** Members that are named but cannot be used, and why. */
   readonly unusable: readonly { readonly name: string; readonly detail: string }[];
   /** Every link that the topology asks for, in both directions. */
-  readonly links?: readonly LinkState[];
+  readonly links: readonly LinkState[];
 };

@@ -211,11 +211,16 @@ export function member(name: string, recipe: MemberRecipe = {}): MeshMember {
 /** A mesh `mesh` of these clusters. */
 export function mesh(
   members: readonly MeshMember[],
-  more: { phase?: MeshPhase; unusable?: MeshState["unusable"]; about?: About & { topology?: unknown } } = {},
+  more: {
+    phase?: MeshPhase;
+    unusable?: MeshState["unusable"];
+    links?: MeshState["links"];
+    about?: About & { topology?: unknown };
+  } = {},
 ): MeshState {
-  const { phase = "Connected", unusable = [], about = {} } = more;
+  const { phase = "Connected", unusable = [], links = [], about = {} } = more;
   const names = [...members, ...unusable].map(({ name }) => name);
-  return { binding: binding(names, about), phase, members, unusable };
+  return { binding: binding(names, about), phase, members, unusable, links };
 }
 
 /** Everything a planner is given. */

@@ -13,6 +13,7 @@ import {
   mesh,
   policiesOf,
   reportFor,
+  service,
 } from "../../support/cilium-kinds.ts";
 
 const sample = {
@@ -164,7 +165,7 @@ ingressDeny:
     expect(plan.diagnostics.map(({ code, subject }) => [code, subject.cluster])).toEqual([
       ["PolicyNeedsNewerCilium", "ber"],
     ]);
-    expect(plan.keeps?.(intent.id, idOf("ber"))).toBe(true);
+    expect(plan.keeps?.(intent.id, idOf("ber"), "", "")).toBe(true);
   });
 
   test("a selector of labels is used as it is, and no name nor selector means every pod of the namespace", () => {
@@ -267,7 +268,7 @@ describe("what is not valid", () => {
     const intent = connectivityIntent({ ...sample, ...wrong });
     const plan = planConnectivityIntents(context([intent], [mesh(two())]));
     expect(plan.perTarget.size).toBe(0);
-    expect(plan.keeps?.(intent.id, idOf("ffm"))).toBe(true);
+    expect(plan.keeps?.(intent.id, idOf("ffm"), "", "")).toBe(true);
     const report = reportFor(plan, intent);
     expect(report.status["phase"]).toBe("Error");
     expect(report.conditions[0]).toEqual({
@@ -486,13 +487,19 @@ describe("what a cluster lacks", () => {
 describe("probes", () => {
   const probed = { ...sample, probe: { enabled: true, intervalSeconds: 3 } };
   const intent = connectivityIntent(probed);
+  const relay = {
+    ...service("kube-system/hubble-relay"),
+    type: "LoadBalancer",
+    ingress: [{ ip: "192.0.2.7", hostname: undefined }],
+  };
+  const services = new Map([["kube-system/hubble-relay", relay]]);
   const seen = (status: "True" | "False" | "Unknown", reason: string, message: string): MemberRecipe => ({
-    facts: { flows: new Map([[intent.id, { status, reason, message }]]) },
+    facts: { services, flows: new Map([[intent.id, { status, reason, message }]]) },
   });
   const nothing = seen("Unknown", "NoTraffic", "no flow");
 
   test("every cluster that is seen is asked, ten seconds apart at the least", () => {
-    const members = [member("ffm"), member("ber", { state: "stale" })];
+    const members = [member("ffm", { facts: { services } }), member("ber", { state: "stale", facts: { services } })];
     const { polls } = planConnectivityIntents(context([intent], [mesh(members)]));
     expect([...polls.keys()]).toEqual([idOf("ffm")]);
     const [poll] = polls.get(idOf("ffm")) ?? [];
@@ -501,7 +508,10 @@ describe("probes", () => {
       via: "probe",
       probe: {
         kind: "hubble",
+        relay: { address: "192.0.2.7:80", tls: undefined },
+        version: "1.19.6",
         intent: intent.id,
+        action: "Allow",
         source: { namespace: "production", labels: { "k8s:app": "frontend" }, clusters: ["cilium-ber", "cilium-ffm"] },
         destination: {
           namespace: "production",
@@ -535,18 +545,28 @@ describe("probes", () => {
     expect(conditionsOf(reportFor(plan, intent))).toContain(`Reachable=${expected}`);
   });
 
-  test("what a Deny drops is as intended", () => {
+  test("what the probe says of a Deny is whether it is as intended", () => {
     const deny = connectivityIntent({ ...probed, action: "Deny" });
-    const plan = planConnectivityIntents(
-      context([deny], [mesh([member("ffm", seen("False", "PolicyDenied", "dropped"))])]),
-    );
+    const denied = seen("True", "PolicyDenied", "dropped");
+    const plan = planConnectivityIntents(context([deny], [mesh([member("ffm", denied)])]));
+    const [poll] = plan.polls.get(idOf("ffm")) ?? [];
+    expect(poll?.question).toMatchObject({ probe: { action: "Deny" } });
     const report = reportFor(plan, deny);
-    expect(conditionsOf(report)).toContain("Reachable=True/DeniedAsIntended");
+    expect(conditionsOf(report)).toContain("Reachable=True/PolicyDenied");
     expect(report.status["probeStatus"]).toEqual({
       lastProbeTime: "2026-04-21T10:00:00Z",
       success: true,
-      reason: "DeniedAsIntended",
+      reason: "PolicyDenied",
       message: "ffm: dropped",
+    });
+  });
+
+  test("where there is no relay nobody can know, and it is said what to install", () => {
+    const plan = planConnectivityIntents(context([intent], [mesh([member("ffm")])]));
+    expect(plan.polls.size).toBe(0);
+    expect(reportFor(plan, intent).status["probeStatus"]).toMatchObject({
+      reason: "ProbeFailed",
+      message: "ffm: there is no Hubble Relay: install Cilium with hubble.relay.enabled=true",
     });
   });
 

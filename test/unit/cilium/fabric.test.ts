@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { kindsCatalogue } from "../../../src/cilium/diagnostics-kinds.ts";
 import { planFabrics } from "../../../src/cilium/fabric.ts";
 import { linksOf } from "../../../src/cilium/links.ts";
+import type { LinkState } from "../../../src/cilium/mesh-state.ts";
 import { bindingSamples, sampleTable } from "../../../src/cilium/samples.ts";
 import {
   conditionsOf,
@@ -19,27 +20,15 @@ import {
   reportFor,
 } from "../../support/cilium-kinds.ts";
 
-/** What a cluster's KVStoreMesh says of the others. */
-const sees = (remotes: Record<string, boolean>, more: MemberRecipe = {}): MemberRecipe => ({
-  ...more,
-  facts: {
-    config: { "cluster-id": "7" },
-    ciliumNodeCidrs: ["10.1.0.0/24"],
-    polledKvstoremesh: [
-      {
-        ok: true,
-        pod: "clustermesh-apiserver-0",
-        remotes: Object.entries(remotes).map(([cluster, ready]) => ({
-          cluster: `cilium-${cluster}`,
-          ready,
-          failures: 0,
-        })),
-      },
-    ],
-    ...more.facts,
-  },
-});
-const both = [member("ffm", sees({ ber: true })), member("ber", sees({ ffm: true }))];
+const seen: MemberRecipe = { facts: { config: { "cluster-id": "7" }, ciliumNodeCidrs: ["10.1.0.0/24"] } };
+
+/** What each of two clusters says of the other. */
+const links = (ffm: boolean | undefined, ber: boolean | undefined): readonly LinkState[] => [
+  { from: "ber", to: "ffm", ready: ber, reason: ber === true ? "Ready" : "NotReady", message: "" },
+  { from: "ffm", to: "ber", ready: ffm, reason: ffm === true ? "Ready" : "NotReady", message: "" },
+];
+const both = [member("ffm", seen), member("ber", seen)];
+const joined = () => mesh(both, { links: links(true, true) });
 
 describe("planFabrics", () => {
   test("clusters are members, and each direction between two of them is a link", () => {
@@ -50,7 +39,7 @@ describe("planFabrics", () => {
       connectivityIntent({ action: "Allow", source: {}, destination: {} }),
       exposedService({ serviceRef: { name: "x" } }, { namespace: "another" }),
     ];
-    const plan = planFabrics(context([intent, ...others], [mesh(both)]));
+    const plan = planFabrics(context([intent, ...others], [joined()]));
     const report = reportFor(plan, intent);
     expect(report.status).toEqual({
       observedGeneration: 1,
@@ -76,22 +65,23 @@ describe("planFabrics", () => {
 
   test("one direction may be down while the other is up", () => {
     const intent = fabric({});
-    const half = [member("ffm", sees({ ber: false })), member("ber", sees({ ffm: true }))];
-    const report = reportFor(planFabrics(context([intent], [mesh(half, { phase: "Degraded" })])), intent);
+    const half = mesh(both, { phase: "Degraded", links: links(false, true) });
+    const report = reportFor(planFabrics(context([intent], [half])), intent);
     expect(report.status["phase"]).toBe("Degraded");
     expect(report.status["links"]).toMatchObject([
       { from: "ber", to: "ffm", controlPlane: "Up" },
-      { from: "ffm", to: "ber", controlPlane: "Down", reason: "RemoteNotReady" },
+      { from: "ffm", to: "ber", controlPlane: "Down", reason: "NotReady" },
     ]);
   });
 
   test("what nobody tells is Unknown, and not ready nor unready", () => {
     const intent = fabric({});
     const silent = [member("ffm"), member("ber", { state: "stale" })];
-    const report = reportFor(planFabrics(context([intent], [mesh(silent)])), intent);
+    const told = mesh(silent, { links: links(undefined, undefined) });
+    const report = reportFor(planFabrics(context([intent], [told])), intent);
     expect(report.status["links"]).toMatchObject([
-      { from: "ber", controlPlane: "Unknown", reason: "ClusterNotReached" },
-      { from: "ffm", controlPlane: "Unknown", reason: "NobodyTells" },
+      { from: "ber", controlPlane: "Unknown", reason: "NotReady" },
+      { from: "ffm", controlPlane: "Unknown", reason: "NotReady" },
     ]);
     expect(report.status["members"]).toEqual([
       { name: "ber", version: "1.19.6" },
@@ -108,7 +98,7 @@ describe("planFabrics", () => {
       ],
     };
     const intent = fabric({}, { status: before });
-    const links = reportFor(planFabrics(context([intent], [mesh(both)])), intent).status["links"] as {
+    const links = reportFor(planFabrics(context([intent], [joined()])), intent).status["links"] as {
       lastChange: string;
     }[];
     expect(links.map(({ lastChange }) => lastChange)).toEqual(["2026-01-01T00:00:00Z", "2026-04-21T10:00:00Z"]);
@@ -123,7 +113,7 @@ describe("planFabrics", () => {
       mesh([member("secret")], { about: { namespace: "other" } }),
       mesh([member("hidden")], { about: { workspace: "tenant" } }),
     ];
-    const plan = planFabrics(context([intent], [mesh(both), ...foreign]));
+    const plan = planFabrics(context([intent], [joined(), ...foreign]));
     const { status } = reportFor(plan, intent);
     expect((status["members"] as { name: string }[]).map(({ name }) => name)).toEqual(["ffm"]);
     expect(status["links"]).toEqual([]);
@@ -135,21 +125,9 @@ describe("planFabrics", () => {
 
   test("a fabric of another provider is left to it", () => {
     const intent = fabric({ provider: "kilo" });
-    const report = reportFor(planFabrics(context([intent], [mesh(both)])), intent);
+    const report = reportFor(planFabrics(context([intent], [joined()])), intent);
     expect(report.status["members"]).toBeUndefined();
     expect(conditionsOf(report)).toContain("Ready=Unknown/OtherProvider");
-  });
-});
-
-describe("linksOf", () => {
-  const three = ["a", "b", "c"].map((name) => member(name));
-  const pairs = (topology: unknown) =>
-    linksOf(mesh(three, { about: { topology } })).map(({ from, to }) => `${from}${to}`);
-
-  test("follows the topology", () => {
-    expect(pairs({ type: "Full" })).toEqual(["ab", "ac", "ba", "bc", "ca", "cb"]);
-    expect(pairs({ type: "Hub", hub: "b" })).toEqual(["ab", "ba", "bc", "cb"]);
-    expect(pairs({ type: "Pairs", pairs: [{ clusters: ["c", "a"] }] })).toEqual(["ac", "ca"]);
   });
 });
 
@@ -182,7 +160,7 @@ describe("documents", () => {
   });
 
   test("every sample has the labels that the table names", () => {
-    const state = mesh(both);
+    const state = joined();
     for (const { name, labels } of bindingSamples(state, linksOf(state))) {
       const known = sampleTable[name as keyof typeof sampleTable];
       expect(Object.keys(labels).sort()).toEqual([...known.labels].sort());
