@@ -34,7 +34,7 @@ const etcdPort = 2379;
 
 /** The ways to a cluster's clustermesh-apiserver; `inUse` are addresses that a peer uses already. */
 export function reachOf(
-  member: Participant,
+  member: Pick<Participant, "ref" | "facts">,
   meshConfig: ClusterMeshBindingSpec["meshConfig"],
   inUse: ReadonlySet<string>,
 ): Result<Reach, NoReach> {

@@ -7,12 +7,14 @@
 //   one cluster         ClusterUnknown ClusterTaken ClusterUnreachable               its links
 //                       CiliumNotFound ApiserverNotFound VersionUnknown
 //                       IdentityUnset IdentityInvalid IdOutOfRange
-//                       IdentityAllocationMode EndpointInvalid EndpointMissing
+//                       IdentityAllocationMode
 //   two clusters        IdentityClash VersionSkew MaxConnectedDiffers                the link between the two
 //                       PodRangesOverlap RoutingDiffers TunnelDiffers
-//                       EncryptionDiffers FamiliesDiffer NodePortClash
-//   one of the two      AuthorityExpired CredentialUnusable RemoteUsersUnreadable    what the other one needs of it
-//                       ForeignPeer                                                  writing that one entry
+//                       EncryptionDiffers FamiliesDiffer
+//   one for another     EndpointInvalid EndpointMissing NodePortClash                the way from the other to the one
+//                       AuthorityExpired CredentialUnusable
+//                       RemoteUsersUnreadable
+//                       ForeignPeer, though a warning                                writing that one entry
 //   nothing             the other warnings
 //
 // So one bad cluster never changes anything among the others.

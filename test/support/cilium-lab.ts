@@ -205,12 +205,22 @@ export type Lab = {
   nowMs: number;
   intentsObserved: "synced" | "stale" | "absent";
   dns: Map<string, string>;
+  /** Who we are, as the world knows it. */
+  instance: string | undefined;
 };
 
 export function makeLab(setups: readonly ClusterSetup[], options: Partial<CiliumOptions> = {}): Lab {
-  const provider = ciliumProvider({ ...ciliumDefaults, instance: "lab", ports: toyPorts, ...options });
+  const provider = ciliumProvider({ ...ciliumDefaults, ports: toyPorts, ...options });
   const clusters = setups.map(makeCluster);
-  return { clusters, intents: [], provider, nowMs: startMs, intentsObserved: "synced", dns: new Map() };
+  return {
+    clusters,
+    intents: [],
+    provider,
+    nowMs: startMs,
+    intentsObserved: "synced",
+    dns: new Map(),
+    instance: "lab",
+  };
 }
 
 /** A ClusterMeshBinding over the clusters of these names. */
@@ -285,8 +295,8 @@ export function connectionsOf(lab: Lab, cluster: LabCluster): [string, boolean][
     const [ca = "", cert = "", key = ""] = ["-ca.crt", ".crt", ".key"].map(
       (part) => texts[`${peer}.etcd-client${part}`],
     );
-    const trusts = toyPorts.chainProblem(server["tls.crt"]!, ca, lab.nowMs, "server") === undefined;
-    const isAccepted = toyPorts.chainProblem(cert, server["ca.crt"]!, lab.nowMs, "client") === undefined;
+    const trusts = toyPorts.chainProblem(server["tls.crt"] ?? "", ca, lab.nowMs, "server") === undefined;
+    const isAccepted = toyPorts.chainProblem(cert, server["ca.crt"] ?? "", lab.nowMs, "client") === undefined;
     const user = toyPorts.inspect(cert)[0]?.commonName ?? "";
     const users = String(get(other, "ConfigMap", "clustermesh-remote-users")?.["data"]?.["users.yaml"] ?? "");
     const isUser = user === "remote" || users.includes(`name: ${user}\n`);
@@ -316,7 +326,7 @@ export function worldOf(lab: Lab): ProviderWorld<CiliumIntent, CiliumFacts> {
   return {
     revision: 1,
     nowMs: lab.nowMs,
-    instance: "lab",
+    instance: lab.instance,
     intents,
     clusters: views,
     dns: lab.dns,

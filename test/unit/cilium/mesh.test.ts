@@ -296,8 +296,9 @@ function setImage(lab: Lab, cluster: string, tag: string): void {
 
 /** Every object of a cluster, without what an API server adds to it at each write. */
 function stateOf(cluster: LabCluster): unknown {
-  return [...cluster.objects.values()].map(({ apiVersion: _apiVersion, ...object }) => {
-    const { annotations, labels, ...metadata } = object["metadata"] as Record<string, object | undefined>;
+  return [...cluster.objects.values()].map((stored) => {
+    const object = { ...stored, apiVersion: undefined };
+    const { annotations, labels, ...metadata } = stored["metadata"] as Record<string, object | undefined>;
     const filled = (map: object | undefined) => (Object.keys(map ?? {}).length > 0 ? map : undefined);
     const plain = { ...metadata, resourceVersion: undefined, annotations: filled(annotations), labels: filled(labels) };
     return { ...object, metadata: plain };
