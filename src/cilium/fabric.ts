@@ -42,7 +42,9 @@ export function planFabrics(context: PlanContext): KindPlan {
 }
 
 function invalidFindings(fabric: FabricIntent): readonly Diagnostic[] {
-  return fabric.invalid === undefined ? [] : [find("SpecInvalid", fabric, undefined, { detail: fabric.invalid })];
+  if (fabric.invalid === undefined) return [];
+  const detail = fabric.invalid.replace(/^validation failed: /, "");
+  return [find("SpecInvalid", fabric, undefined, { detail })];
 }
 
 function refusedConditions({ terminating }: FabricIntent, [finding]: readonly Diagnostic[]): readonly Condition[] {

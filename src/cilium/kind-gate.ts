@@ -55,7 +55,8 @@ export function gateOf(
   if (intent.terminating) return { gate: shut("Terminating", "it is being deleted"), findings: [] };
   const wrong = intent.invalid === undefined ? problems() : [intent.invalid];
   if (wrong.length > 0) {
-    const finding = find("SpecInvalid", intent, undefined, { detail: wrong.join("; ") });
+    const detail = wrong.join("; ").replace(/^validation failed: /, "");
+    const finding = find("SpecInvalid", intent, undefined, { detail });
     return { gate: shut("SpecInvalid", finding.message), findings: [finding] };
   }
   const { name } = intent.object.spec.meshRef;

@@ -210,6 +210,14 @@ describe("what is missing or wrong", () => {
     }
   });
 
+  test("an object that could not be read says so once, and keeps what it has", () => {
+    const intent = globalService(nginx, { invalid: "validation failed: spec.shared: expected boolean" });
+    const plan = planGlobalServices(context([intent], [mesh(two(exported))]));
+    expect(plan.shareWishes.size).toBe(0);
+    expect(plan.keeps?.(intent.id, idOf("ffm"))).toBe(true);
+    expect(reportFor(plan, intent).conditions[0]?.message).toBe("validation failed: spec.shared: expected boolean");
+  });
+
   test("a mesh that does not exist in the same namespace and workspace is not found", () => {
     const elsewhere = mesh(two(), { about: { namespace: "other" } });
     const intent = globalService(nginx);
