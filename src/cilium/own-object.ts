@@ -78,7 +78,8 @@ export function ownItem(
     return { ...common, intent: undefined, standing: { owner: "other", who: "another Causeway" } };
   }
   const ifUnwanted = fateOf(maker.intent, fate);
-  return { ...common, intent: maker.intent, standing: { owner: "us", adopted: false, ifUnwanted } };
+  const intents = maker.intent === undefined ? [] : [maker.intent];
+  return { ...common, intent: maker.intent, intents, standing: { owner: "us", adopted: false, ifUnwanted } };
 }
 
 /** What an object of ours is: its name says it all, since it is made of the intent. */
