@@ -98,7 +98,9 @@ export class Weather {
   #stream(request: HttpRequest, next: Send, clock: Pick<Clock, "after">): Promise<HttpAnswer> {
     return new Promise((resolve, reject) => {
       const inner = new AbortController();
-      const line = new Line(this, clock, request);
+      const line: Line = new Line(this, clock, request, (failure) =>
+        settle(() => resolve({ kind: "lost", failure, repeat: "never" })),
+      );
       const settle = (run: () => void): void => {
         if (line.isOver) return;
         line.isOver = true;
@@ -117,7 +119,6 @@ export class Weather {
         (answer) => line.push(() => settle(() => resolve(answer))),
         (error: unknown) => settle(() => reject(error)),
       );
-      line.refused = (failure) => settle(() => resolve({ kind: "lost", failure, repeat: "never" }));
     });
   }
 }
@@ -125,22 +126,28 @@ export class Weather {
 /** One stream: what the server said, handed on in order and in time. */
 class Line {
   isOver = false;
-  refused: (failure: HttpLoss["failure"]) => void = () => undefined;
   readonly #weather: Weather;
   readonly #clock: Pick<Clock, "after">;
   readonly #request: HttpRequest;
+  readonly #refuse: (failure: HttpLoss["failure"]) => void;
   readonly #queue: (() => void)[] = [];
 
-  constructor(weather: Weather, clock: Pick<Clock, "after">, request: HttpRequest) {
+  constructor(
+    weather: Weather,
+    clock: Pick<Clock, "after">,
+    request: HttpRequest,
+    refuse: (failure: HttpLoss["failure"]) => void,
+  ) {
     this.#weather = weather;
     this.#clock = clock;
     this.#request = request;
+    this.#refuse = refuse;
   }
 
   readonly take = (chunk: Buffer): undefined => {
     this.push(() => {
       const failure = this.#request.onChunk?.(chunk);
-      if (failure !== undefined) this.refused(failure);
+      if (failure !== undefined) this.#refuse(failure);
     });
   };
 
