@@ -6,7 +6,7 @@ import { badRequest, invalidValue, Refusal, unsupported } from "./answer.ts";
 import { prune, unknownFields, withDefaults } from "./custom-object.ts";
 import { apiVersionOfKind, goFault, type Kind } from "./kind.ts";
 import { readMetadata } from "./object-meta.ts";
-import { type Fields, isFields, quote } from "./value.ts";
+import { type Fields, isFields, quote, withField } from "./value.ts";
 
 /** What a server takes as the body of a patch of a kind. */
 export const patchTypes = (custom: boolean): readonly string[] => [
@@ -107,17 +107,17 @@ const wrongVersion = (actual: string, expected: string): Refusal =>
 
 /** An object in the form in which it is kept; thrown, if it cannot be read or has fields that a strict request forbids. */
 export function formed(object: Fields, kind: Kind, isStrict: boolean): Fields {
-  const fault = unreadable(object, kind, isStrict);
+  const { whole, fault } = readAs(object, kind, isStrict);
   if (fault !== undefined) {
     throw badRequest(`${kind.kind} in version ${quote(kind.version)} cannot be handled as a ${kind.kind}: ${fault}`);
   }
-  return inForm(object, kind);
+  return inForm(whole, kind);
 }
 
 /** The same of what a patch made; the complaint shows it all, since nobody sent it as it is. */
 export function formedByPatch(object: Fields, kind: Kind, isStrict: boolean): Fields {
-  const fault = unreadable(object, kind, isStrict);
-  if (fault === undefined) return inForm(object, kind);
+  const { whole, fault } = readAs(object, kind, isStrict);
+  if (fault === undefined) return inForm(whole, kind);
   const cause = invalidValue("patch", canonicalText(object), fault);
   throw new Refusal(422, {
     message: ` "" is invalid: ${cause.field}: ${cause.message}`,
@@ -126,16 +126,23 @@ export function formedByPatch(object: Fields, kind: Kind, isStrict: boolean): Fi
   });
 }
 
-function inForm(object: Fields, kind: Kind): Fields {
-  const whole = { ...object, metadata: readMetadata(object["metadata"]).metadata };
-  return kind.custom ? fieldsOf(withDefaults(prune(whole, kind.schema), kind.schema)) : whole;
-}
+const inForm = (whole: Fields, { custom, schema }: Kind): Fields =>
+  custom ? fieldsOf(withDefaults(prune(whole, schema), schema)) : whole;
 
-function unreadable(object: Fields, kind: Kind, isStrict: boolean): string | undefined {
-  const { fault } = readMetadata(object["metadata"]);
+/** An object with its metadata read, and why it cannot be. */
+function readAs(
+  object: Fields,
+  kind: Kind,
+  isStrict: boolean,
+): { readonly whole: Fields; readonly fault: string | undefined } {
+  const { metadata, fault } = readMetadata(object["metadata"]);
   const inside = kind.custom ? fault : fault?.replace("ObjectMeta.", "ObjectMeta.metadata.");
   const found = inside ?? (kind.custom ? undefined : goFault(withoutMetadata(object), kind.schema, kind.kind));
-  if (found !== undefined || !isStrict) return found;
+  const whole = withField(object, "metadata", metadata);
+  return { whole, fault: found ?? (isStrict ? strictFault(object, kind) : undefined) };
+}
+
+function strictFault(object: Fields, kind: Kind): string | undefined {
   const unknown = unknownFields(object, kind.schema).map((field) => `unknown field ${quote(field)}`);
   return unknown.length === 0 ? undefined : `strict decoding error: ${unknown.join(", ")}`;
 }

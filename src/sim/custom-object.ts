@@ -5,24 +5,21 @@ import { fieldsOf, listOf } from "../core/json.ts";
 import { type Cause, invalidValue, required } from "./answer.ts";
 import { fieldSchema, type Schema } from "./schema.ts";
 import { elementOf } from "./typed.ts";
-import { isFields, quote, sameValue } from "./value.ts";
+import { isFields, mapFields, mapItems, quote, sameValue, withField } from "./value.ts";
 
 /** The value without fields that the schema does not know, and without nulls where none may be. */
 export function prune(value: unknown, schema: Schema): unknown {
   if (Array.isArray(value)) {
     const { items } = schema;
-    return items === undefined ? value : value.map((item) => prune(item, items));
+    return items === undefined ? value : mapItems(value, (item) => prune(item, items));
   }
   if (!isFields(value)) return value;
-  const out: Record<string, unknown> = {};
-  for (const [key, field] of Object.entries(value)) {
+  return mapFields(value, (field, key) => {
     const known = schema.properties.get(key) ?? schema.additional;
-    if (known === undefined) {
-      if (schema.open || schema.type === "any") out[key] = field;
-    } else if (field !== null || known.nullable || known.open || known.fallback !== undefined)
-      out[key] = prune(field, known);
-  }
-  return out;
+    if (known === undefined) return schema.open || schema.type === "any" ? field : undefined;
+    const isKept = field !== null || known.nullable || known.open || known.fallback !== undefined;
+    return isKept ? prune(field, known) : undefined;
+  });
 }
 
 /** The paths of fields that the schema does not know. */
@@ -42,16 +39,16 @@ export function unknownFields(value: unknown, schema: Schema, path = ""): readon
 export function withDefaults(value: unknown, schema: Schema): unknown {
   if (Array.isArray(value)) {
     const { items } = schema;
-    return items === undefined ? value : value.map((item) => withDefaults(item, items));
+    return items === undefined ? value : mapItems(value, (item) => withDefaults(item, items));
   }
   if (!isFields(value)) return value;
-  const out: Record<string, unknown> = {};
-  for (const [key, field] of Object.entries(value)) {
+  let out = mapFields(value, (field, key) => {
     const known = schema.properties.get(key) ?? schema.additional;
-    out[key] = known === undefined ? field : withDefaults(field, known);
-  }
+    return known === undefined ? field : withDefaults(field, known);
+  });
   for (const [key, { fallback, nullable }] of schema.properties) {
-    if (fallback !== undefined && (out[key] === undefined || (out[key] === null && !nullable))) out[key] = fallback;
+    const isMissing = out[key] === undefined || (out[key] === null && !nullable);
+    if (fallback !== undefined && isMissing) out = withField(out, key, fallback);
   }
   return out;
 }

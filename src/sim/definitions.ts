@@ -237,11 +237,16 @@ export function installed(
   definition: object,
   { uid, nowMs }: { readonly uid: string; readonly nowMs: number },
 ): Fields {
-  const whole = completed.get(definition) ?? definitionKind.complete(fieldsOf(definition), undefined);
+  const whole = completed.get(definition) ?? sound(definition);
   completed.set(definition, whole);
-  const faults = definitionFaults(whole);
-  invariant(faults.length === 0, `a definition that is given is valid: ${faults[0]?.message ?? ""}`);
   const creationTimestamp = timeText(nowMs);
   const metadata = { ...fieldsOf(whole["metadata"]), uid, creationTimestamp, generation: 1 };
   return established({ ...whole, metadata }, nowMs);
+}
+
+function sound(definition: object): Fields {
+  const whole = definitionKind.complete(fieldsOf(definition), undefined);
+  const faults = definitionFaults(whole);
+  invariant(faults.length === 0, `a definition that is given is valid: ${faults[0]?.message ?? ""}`);
+  return whole;
 }

@@ -120,7 +120,7 @@ export function fieldsV1(set: FieldSet): Fields {
   if (known !== undefined) return known;
   const out: Record<string, unknown> = {};
   for (const [element, { member, below }] of inOrder(set)) {
-    out[element] = below.size === 0 ? {} : { ...(member ? { ".": {} } : {}), ...fieldsV1(below) };
+    out[element] = below.size === 0 ? {} : member ? { ".": {}, ...fieldsV1(below) } : fieldsV1(below);
   }
   written.set(set, out);
   read.set(out, set);

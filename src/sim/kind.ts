@@ -2,7 +2,7 @@ import type { About, Cause } from "./answer.ts";
 import type { NameCheck } from "./object-meta.ts";
 import type { Schema } from "./schema.ts";
 import type { FieldReader } from "./selector.ts";
-import { type Fields, isEmptyValue, isFields } from "./value.ts";
+import { type Fields, isEmptyValue, isFields, mapFields, mapItems } from "./value.ts";
 
 /** A column of `kubectl get`. */
 export type Column = {
@@ -60,20 +60,16 @@ export const apiVersionOfKind = ({ group, version }: Pick<Kind, "group" | "versi
 export function goForm(value: unknown, schema: Schema): unknown {
   if (Array.isArray(value)) {
     const { items } = schema;
-    return items === undefined ? value : value.map((item) => goForm(item, items));
+    return items === undefined ? value : mapItems(value, (item) => goForm(item, items));
   }
   if (!isFields(value)) return value;
-  if (schema.properties.size === 0) {
-    return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, each === null ? "" : each]));
-  }
-  const out: Record<string, unknown> = {};
-  for (const [key, field] of Object.entries(value)) {
+  if (schema.properties.size === 0) return mapFields(value, (each) => (each === null ? "" : each));
+  return mapFields(value, (field, key) => {
     const known = schema.properties.get(key);
-    if (known === undefined || field === null) continue;
+    if (known === undefined || field === null) return undefined;
     const formed = goForm(field, known);
-    if (known.keep || !isEmptyValue(formed)) out[key] = formed;
-  }
-  return out;
+    return known.keep || !isEmptyValue(formed) ? formed : undefined;
+  });
 }
 
 /** What Go could not read, as it says so: the first value of another type than its field. */

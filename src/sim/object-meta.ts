@@ -2,7 +2,7 @@
 
 import { fieldsOf, listOf } from "../core/json.ts";
 import { type Cause, invalidValue, required } from "./answer.ts";
-import { type Fields, isEmptyValue, isFields, quote } from "./value.ts";
+import { type Fields, isEmptyValue, isFields, mapFields, quote } from "./value.ts";
 
 /** Checks a name; answers what is wrong with it. */
 export type NameCheck = (name: string) => readonly string[];
@@ -136,23 +136,28 @@ const numbers = ["generation", "deletionGracePeriodSeconds"];
 
 /** Metadata as Go would read and write it: unknown and empty fields gone; or what it could not read. */
 export function readMetadata(written: unknown): { readonly metadata: Fields; readonly fault?: string } {
-  const out: Record<string, unknown> = {};
-  for (const [key, value] of Object.entries(fieldsOf(written))) {
-    if (value === null) continue;
-    if (maps.includes(key)) {
-      if (!isFields(value)) return { metadata: out, fault: unreadable(value, key, "map[string]string") };
-      const bad = Object.values(fieldsOf(value)).find((each) => typeof each !== "string" && each !== null);
-      if (bad !== undefined) return { metadata: out, fault: unreadable(bad, key, "string") };
-      const entries = Object.entries(fieldsOf(value)).map(([name, each]) => [name, each ?? ""]);
-      if (entries.length > 0) out[key] = Object.fromEntries(entries);
-    } else if (texts.includes(key)) {
-      if (typeof value !== "string") return { metadata: out, fault: unreadable(value, key, "string") };
-      if (value !== "") out[key] = value;
-    } else if (lists.includes(key)) {
-      if (!isEmptyValue(value)) out[key] = value;
-    } else if (numbers.includes(key) && typeof value === "number") out[key] = value;
+  const fields = fieldsOf(written);
+  for (const key of Object.keys(fields)) {
+    const fault = fields[key] === null ? undefined : metadataFault(key, fields[key]);
+    if (fault !== undefined) return { metadata: {}, fault };
   }
-  return { metadata: out };
+  return { metadata: mapFields(fields, inGo) };
+}
+
+/** Why Go could not read a field of metadata. */
+function metadataFault(key: string, value: unknown): string | undefined {
+  if (texts.includes(key)) return typeof value === "string" ? undefined : unreadable(value, key, "string");
+  if (!maps.includes(key)) return undefined;
+  if (!isFields(value)) return unreadable(value, key, "map[string]string");
+  const bad = Object.values(value).find((each) => typeof each !== "string" && each !== null);
+  return bad === undefined ? undefined : unreadable(bad, key, "string");
+}
+
+function inGo(value: unknown, key: string): unknown {
+  if (numbers.includes(key)) return typeof value === "number" ? value : undefined;
+  const isKnown = texts.includes(key) || lists.includes(key) || maps.includes(key);
+  if (!isKnown || isEmptyValue(value)) return undefined;
+  return maps.includes(key) ? mapFields(fieldsOf(value), (each) => each ?? "") : value;
 }
 
 function unreadable(value: unknown, field: string, wanted: string): string {

@@ -35,8 +35,9 @@ const rbacGroup = "rbac.authorization.k8s.io";
 export class Users {
   readonly #byToken = new Map<string, SimUser>();
   readonly #store: Store;
-  #rules: { readonly revision: number; readonly bySubject: ReadonlyMap<string, readonly SimRule[]> } | undefined;
-  #changed = 0;
+  /** The stored rules as they are, and all that somebody has, each read when it is asked for. */
+  #stored: ReadonlyMap<string, readonly SimRule[]> | undefined;
+  readonly #rules = new Map<SimUser, readonly SimRule[]>();
 
   constructor(store: Store, tokens: Readonly<Record<string, SimUser>>) {
     this.#store = store;
@@ -58,7 +59,8 @@ export class Users {
 
   /** Reads stored Roles anew. */
   forgetRules(): void {
-    this.#changed += 1;
+    this.#stored = undefined;
+    this.#rules.clear();
   }
 
   /** Whose token it is; thrown, if nobody's. */
@@ -95,13 +97,15 @@ export class Users {
     );
   }
 
-  #rulesOf({ name, groups = [], rules = [] }: SimUser): readonly SimRule[] {
-    if (this.#rules?.revision !== this.#changed) {
-      this.#rules = { revision: this.#changed, bySubject: storedRules(this.#store) };
-    }
-    const { bySubject } = this.#rules;
+  #rulesOf(user: SimUser): readonly SimRule[] {
+    const known = this.#rules.get(user);
+    if (known !== undefined) return known;
+    const { name, groups = [], rules = [] } = user;
+    const bySubject = (this.#stored ??= storedRules(this.#store));
     const subjects = [`User/${name}`, ...groups.map((group) => `Group/${group}`), "Group/system:authenticated"];
-    return [...rules, ...subjects.flatMap((subject) => bySubject.get(subject) ?? [])];
+    const all = [...rules, ...subjects.flatMap((subject) => bySubject.get(subject) ?? [])];
+    this.#rules.set(user, all);
+    return all;
   }
 }
 

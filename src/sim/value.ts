@@ -19,12 +19,35 @@ export function sameValue(a: unknown, b: unknown): boolean {
   return keys.length === Object.keys(b).length && keys.every((key) => key in b && sameValue(a[key], b[key]));
 }
 
+/** Whether two objects are the same but for one field. */
+export function sameBut(left: string, a: Fields, b: Fields): boolean {
+  const keys = Object.keys(a).filter((key) => key !== left);
+  const others = Object.keys(b).length - (left in b ? 1 : 0);
+  return keys.length === others && keys.every((key) => key in b && sameValue(a[key], b[key]));
+}
+
 /** An object with one field set, or without it if the value is undefined. */
 export function withField(fields: Fields, key: string, value: unknown): Fields {
-  if (value !== undefined) return { ...fields, [key]: value };
+  if (value !== undefined) return fields[key] === value ? fields : { ...fields, [key]: value };
   if (!(key in fields)) return fields;
   const { [key]: _gone, ...rest } = fields;
   return rest;
+}
+
+/** An object with every field made anew, without those that become undefined; itself, if all of them stay. */
+export function mapFields(fields: Fields, map: (value: unknown, key: string) => unknown): Fields {
+  const keys = Object.keys(fields);
+  const made = keys.map((key) => map(fields[key], key));
+  if (keys.every((key, index) => made[index] !== undefined && made[index] === fields[key])) return fields;
+  const out: Record<string, unknown> = {};
+  for (const [index, key] of keys.entries()) if (made[index] !== undefined) out[key] = made[index];
+  return out;
+}
+
+/** A list with every item made anew; itself, if all of them stay. */
+export function mapItems(list: readonly unknown[], map: (item: unknown) => unknown): readonly unknown[] {
+  const made = list.map(map);
+  return made.every((item, index) => item === list[index]) ? list : made;
 }
 
 /** Whether there is nothing in a value: what Go leaves out of an object. */

@@ -22,7 +22,7 @@ import { applied, type Manager, managersAfterUpdate, managersOf, withManagers, t
 import { metadataFaults, metadataUpdateFaults } from "./object-meta.ts";
 import type { Store } from "./store.ts";
 import { typingFaults } from "./typed.ts";
-import { type Fields, quote, sameValue, timeText, withField } from "./value.ts";
+import { type Fields, quote, sameBut, sameValue, timeText, withField } from "./value.ts";
 
 /** One write: to what, by whom, and how. */
 export type Write = {
@@ -144,7 +144,7 @@ function inNamespace(object: Fields, { kind, namespace }: Write): Fields {
   if (stated !== undefined && stated !== namespace) {
     throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
   }
-  return kind.namespaced ? { ...object, metadata: { ...metadata, namespace } } : object;
+  return kind.namespaced ? withField(object, "metadata", withField(metadata, "namespace", namespace)) : object;
 }
 
 /** Replaces an object with what is given. */
@@ -283,10 +283,8 @@ const systemFields = ["creationTimestamp", "deletionTimestamp", "deletionGracePe
 function withSystemFields(object: Fields, old: Fields): Fields {
   let metadata = metadataOf(object);
   for (const field of systemFields) metadata = withField(metadata, field, old[field]);
-  return {
-    ...object,
-    metadata: { ...metadata, uid: metadata["uid"] ?? old["uid"], resourceVersion: old["resourceVersion"] },
-  };
+  metadata = withField(metadata, "uid", metadata["uid"] ?? old["uid"]);
+  return withField(object, "metadata", withField(metadata, "resourceVersion", old["resourceVersion"]));
 }
 
 /** Each path writes its own part: the object itself never its status, the status nothing else. */
@@ -320,13 +318,14 @@ function counted(kind: Kind, object: Fields): Fields {
 
 /** Whether nothing changed but the times at which somebody wrote it. */
 function isUnchanged(before: Fields, after: Fields): boolean {
-  const timeless = (object: Fields): Fields => {
-    const managedFields = listOf(metadataOf(object)["managedFields"]).map((entry) =>
-      withField(fieldsOf(entry), "time", undefined),
-    );
-    return { ...object, metadata: { ...metadataOf(object), managedFields } };
-  };
-  return sameValue(timeless(before), timeless(after));
+  const [old, now] = [metadataOf(before), metadataOf(after)];
+  const [had, has] = [old, now].map(({ managedFields }) => listOf(managedFields).map(fieldsOf));
+  return (
+    had?.length === has?.length &&
+    sameBut("metadata", before, after) &&
+    sameBut("managedFields", old, now) &&
+    had?.every((entry, index) => sameBut("time", entry, has?.[index] ?? {})) === true
+  );
 }
 
 function refuseInvalid(kind: Kind, object: Fields, before: Fields | undefined, name: string): void {

@@ -21,6 +21,7 @@ import type { SimCluster, SimNode } from "../box/cluster.ts";
 import { storages } from "../storages.ts";
 import type { Change } from "../store.ts";
 import type { Fields } from "../value.ts";
+import { objectText } from "../watching.ts";
 import { isWithin, meet, type Range, rangeOf, type Truth } from "./truth.ts";
 
 /** A rule that was broken, and how. */
@@ -289,7 +290,7 @@ export class Safety {
     this.writes += 1;
     this.lastWrite = what;
     const secrets = this.#options.secrets();
-    const text = JSON.stringify(object);
+    const text = objectText(object);
     if (secrets.some((secret) => text.includes(secret))) this.#broken("S7", `a secret in ${what}`);
   }
 
