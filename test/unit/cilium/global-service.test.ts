@@ -214,7 +214,7 @@ describe("what is missing or wrong", () => {
     const intent = globalService(nginx, { invalid: "validation failed: spec.shared: expected boolean" });
     const plan = planGlobalServices(context([intent], [mesh(two(exported))]));
     expect(plan.shareWishes.size).toBe(0);
-    expect(plan.keeps?.(intent.id, idOf("ffm"))).toBe(true);
+    expect(plan.keeps?.(intent.id, idOf("ffm"), "", "")).toBe(true);
     expect(reportFor(plan, intent).conditions[0]?.message).toBe("validation failed: spec.shared: expected boolean");
   });
 
