@@ -111,7 +111,7 @@ export function keptBecause(
   }
   const member = memberAt(gate.mesh, view.id);
   if (member === undefined) {
-    const unusable = gate.mesh.unusable.find(({ name }) => name === view.name);
+    const unusable = gate.mesh.unusable.find(({ id }) => view.accesses.includes(id));
     return unusable && { reason: "ClusterUnusable", message: `${unusable.name}: ${unusable.detail}` };
   }
   const gap = memberGap(member);

@@ -2,7 +2,7 @@
 // own: names are free for everybody to write, also into a status.
 
 import type { IntentPlace, Member } from "../core/provider.ts";
-import { clusterIdOf, compareText, type SecretAccess } from "../core/world.ts";
+import { type ClusterId, clusterIdOf, compareText, type SecretAccess } from "../core/world.ts";
 import type { BindingIntent, CiliumIntent, KubernetesClusterIntent } from "./intent.ts";
 
 /** Where the management plane keeps the credentials of a cluster, and for whose sake they are asked for. */
@@ -15,7 +15,13 @@ export const managedAccess = (at: {
 /** Whether an intent may name a cluster, or why not. */
 export type Admission =
   | { readonly ok: true; readonly member: Member; readonly cluster: KubernetesClusterIntent | undefined }
-  | { readonly ok: false; readonly why: "noName" | "notFound" | "taken"; readonly detail: string };
+  | {
+      readonly ok: false;
+      readonly why: "noName" | "notFound" | "taken";
+      readonly detail: string;
+      /** Who it would be. */
+      readonly id: ClusterId;
+    };
 
 /** Judges the clusters that intents name. */
 export type Gate = {
@@ -38,17 +44,18 @@ export function gateFor(all: readonly CiliumIntent[], mgmtNamespace: string): Ga
   }
   return {
     admit: (place, name) => {
-      if (!isName(name)) return { ok: false, why: "noName", detail: "it is no name of a cluster" };
+      const access = managedAccess({ namespace: mgmtNamespace, cluster: name, workspace: place.workspace });
+      const id = clusterIdOf(access);
+      if (!isName(name)) return { ok: false, why: "noName", detail: "it is no name of a cluster", id };
       const cluster = clusters.get(placeKey(place, name));
       if (place.workspace !== undefined) {
         const detail = "no KubernetesCluster of that name is in the namespace";
-        if (cluster === undefined) return { ok: false, why: "notFound", detail };
+        if (cluster === undefined) return { ok: false, why: "notFound", detail, id };
         if (oldest.get(name)?.place.workspace !== place.workspace) {
-          return { ok: false, why: "taken", detail: "the name belongs to a cluster of somebody else" };
+          return { ok: false, why: "taken", detail: "the name belongs to a cluster of somebody else", id };
         }
       }
-      const access = managedAccess({ namespace: mgmtNamespace, cluster: name, workspace: place.workspace });
-      return { ok: true, member: { id: clusterIdOf(access), access, name }, cluster };
+      return { ok: true, member: { id, access, name }, cluster };
     },
     bindingOf: (place, name) => bindings.get(placeKey(place, name)),
   };

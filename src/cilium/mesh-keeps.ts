@@ -11,6 +11,8 @@ export function keepsShare(plan: MeshPlan, target: ClusterId, object: string, pa
   const { binding, members } = state;
   if (binding.invalid !== undefined || binding.object.spec.suspend === true) return true;
   if (participants.names.length < 2) return true;
+  // A cluster that is named but not admitted, because its KubernetesCluster is gone for instance, has not left the mesh.
+  if (participants.refused.some(({ id }) => id === target)) return true;
   if (!members.some(({ view }) => view.id === target)) return false;
   if (path === usersKey) return links.some(({ to, blocked }) => to.view.id === target && blocked.length > 0);
   const peer = peerOf(object, path);

@@ -40,7 +40,7 @@ export type MeshState = {
   /** In the order of `spec.clusterRefs`. */
   readonly members: readonly MeshMember[];
   /** Members that are named but cannot be used, and why. */
-  readonly unusable: readonly { readonly name: string; readonly detail: string }[];
+  readonly unusable: readonly { readonly name: string; readonly id: ClusterId; readonly detail: string }[];
   /** Every link that the topology asks for, in both directions. */
   readonly links: readonly LinkState[];
 };

@@ -179,9 +179,9 @@ function unusableMembers(
 ): MeshState["unusable"] {
   const faulty = all.flatMap(({ id, name }) => {
     const [first] = errorsIn(faults.get(id) ?? []);
-    return first === undefined ? [] : [{ name, detail: first.message }];
+    return first === undefined ? [] : [{ name, id, detail: first.message }];
   });
-  return [...refused.map(({ name, diagnostic }) => ({ name, detail: diagnostic.message })), ...faulty];
+  return [...refused.map(({ name, id, diagnostic }) => ({ name, id, detail: diagnostic.message })), ...faulty];
 }
 
 function idsInUse(clusters: readonly ClusterView<CiliumFacts>[]): ReadonlySet<number> {

@@ -25,7 +25,7 @@ export type Participant = MeshMember & {
 /** The clusters of a mesh that may be looked at, and what is to be said of the others. */
 export type Participants = {
   readonly all: readonly Participant[];
-  readonly refused: readonly { readonly name: string; readonly diagnostic: Diagnostic }[];
+  readonly refused: readonly { readonly name: string; readonly id: ClusterId; readonly diagnostic: Diagnostic }[];
   readonly diagnostics: readonly Diagnostic[];
   /** Names that the spec lists, each once. */
   readonly names: readonly string[];
@@ -38,7 +38,7 @@ export function participantsOf(
   viewOf: ReadonlyMap<ClusterId, ClusterView<CiliumFacts>>,
 ): Participants {
   const all: Participant[] = [];
-  const refused: { name: string; diagnostic: Diagnostic }[] = [];
+  const refused: { name: string; id: ClusterId; diagnostic: Diagnostic }[] = [];
   const diagnostics: Diagnostic[] = [];
   const names = new Set<string>();
   for (const ref of binding.object.spec.clusterRefs) {
@@ -55,7 +55,7 @@ export function participantsOf(
         admission.why === "taken"
           ? diagnose("ClusterTaken", where, { name })
           : diagnose("ClusterUnknown", where, { name, detail: admission.detail });
-      refused.push({ name, diagnostic });
+      refused.push({ name, id: admission.id, diagnostic });
       continue;
     }
     const { id } = admission.member;

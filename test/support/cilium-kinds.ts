@@ -213,14 +213,15 @@ export function mesh(
   members: readonly MeshMember[],
   more: {
     phase?: MeshPhase;
-    unusable?: MeshState["unusable"];
+    unusable?: readonly { readonly name: string; readonly detail: string }[];
     links?: MeshState["links"];
     about?: About & { topology?: unknown };
   } = {},
 ): MeshState {
   const { phase = "Connected", unusable = [], links = [], about = {} } = more;
   const names = [...members, ...unusable].map(({ name }) => name);
-  return { binding: binding(names, about), phase, members, unusable, links };
+  const unusableIds = unusable.map((each) => ({ ...each, id: idOf(each.name) }));
+  return { binding: binding(names, about), phase, members, unusable: unusableIds, links };
 }
 
 /** Everything a planner is given. */

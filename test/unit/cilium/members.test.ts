@@ -46,7 +46,11 @@ describe("with workspaces", () => {
     const mesh = intent(binding(["c1", "c2"]), "w1");
     expect(ids(mesh, [mesh, mine, other, second])).toEqual(["mgmt/c2/w1"]);
     const admission = gateFor([mine, other], "mgmt").admit(mesh.place, "c1");
-    expect(admission).toEqual({ ok: false, why: "taken", detail: "the name belongs to a cluster of somebody else" });
+    expect(admission).toMatchObject({
+      ok: false,
+      why: "taken",
+      detail: "the name belongs to a cluster of somebody else",
+    });
   });
 
   test("of two of one age the smaller uid counts", () => {

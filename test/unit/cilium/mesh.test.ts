@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { clusterIdOf } from "../../../src/core/world.ts";
 import { shortHash } from "../../../src/core/naming.ts";
 import {
   binding,
@@ -212,6 +213,23 @@ describe("release", () => {
     expect(operationsOf(planOf(lab))).toEqual([]);
     expect([...clusterOf(lab, "a").objects.keys()].sort()).toEqual(before);
     expect(secretTexts(clusterOf(lab, "a"), "cilium-kvstoremesh")).toEqual(text);
+  });
+
+  test("nothing is removed because a KubernetesCluster is gone: the mesh still names the cluster", async () => {
+    const lab = makeLab([{ name: "a" }, { name: "b" }]);
+    for (const each of lab.clusters) {
+      Object.assign(each, { id: clusterIdOf({ namespace: "default", secret: each.name, key: "w1" }) });
+    }
+    const annotations = { "kcp.io/cluster": "w1" };
+    const cluster = (name: string) => ({
+      kind: "KubernetesCluster",
+      metadata: { namespace: "team", name, annotations },
+    });
+    lab.intents.push(binding(["a", "b"], { metadata: { annotations } }), cluster("a"), cluster("b"));
+    await converge(lab);
+    expect(connectionsOf(lab, clusterOf(lab, "a"))).toEqual([["b", true]]);
+    lab.intents.pop();
+    expect(operationsOf(planOf(lab))).toEqual([]);
   });
 
   test("a mesh that is gone for certain releases what it had", async () => {

@@ -327,7 +327,7 @@ describe.skipIf(missing !== "")(`Hubble Relay, played with the definitions of Ci
     });
   });
 
-  test("one that never stops sending", async () => {
+  test("one that never stops sending", { timeout: 60_000 }, async () => {
     let sent = 0;
     const { address } = await relay((asked) => {
       const more = (): void => {
@@ -342,7 +342,7 @@ describe.skipIf(missing !== "")(`Hubble Relay, played with the definitions of Ci
     });
   });
 
-  test("one that sends large flows, until there are enough bytes", async () => {
+  test("one that sends large flows, until there are enough bytes", { timeout: 60_000 }, async () => {
     const large = flow(1, { Summary: "x".repeat(200_000) });
     const { address } = await relay(sending(...Array.from({ length: 200 }, () => large)));
     expect(await ask({ address, timeoutMs: 60_000 })).toMatchObject({
