@@ -311,3 +311,9 @@ export function policiesOf(plan: KindPlan, cluster: string, valid?: PolicyFacts[
     };
   });
 }
+
+/** Whether what was written for an intent on a cluster is to stay although nothing wishes for it. */
+export function keeps(plan: KindPlan, intent: CiliumIntent, cluster: string): boolean {
+  const ask = plan.keeps as unknown as ((...of: readonly string[]) => boolean) | undefined;
+  return ask?.(intent.id, idOf(cluster), "ServiceAnnotations|production/nginx", "service.cilium.io/global") ?? false;
+}

@@ -8,6 +8,7 @@ import {
   connectivityIntent,
   context,
   idOf,
+  keeps,
   member,
   type MemberRecipe,
   mesh,
@@ -165,7 +166,7 @@ ingressDeny:
     expect(plan.diagnostics.map(({ code, subject }) => [code, subject.cluster])).toEqual([
       ["PolicyNeedsNewerCilium", "ber"],
     ]);
-    expect(plan.keeps?.(intent.id, idOf("ber"), "", "")).toBe(true);
+    expect(keeps(plan, intent, "ber")).toBe(true);
   });
 
   test("a selector of labels is used as it is, and no name nor selector means every pod of the namespace", () => {
@@ -268,7 +269,7 @@ describe("what is not valid", () => {
     const intent = connectivityIntent({ ...sample, ...wrong });
     const plan = planConnectivityIntents(context([intent], [mesh(two())]));
     expect(plan.perTarget.size).toBe(0);
-    expect(plan.keeps?.(intent.id, idOf("ffm"), "", "")).toBe(true);
+    expect(keeps(plan, intent, "ffm")).toBe(true);
     const report = reportFor(plan, intent);
     expect(report.status["phase"]).toBe("Error");
     expect(report.conditions[0]).toEqual({

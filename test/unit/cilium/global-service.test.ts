@@ -9,6 +9,7 @@ import {
   globalService,
   idOf,
   instance,
+  keeps,
   member,
   type MemberRecipe,
   mesh,
@@ -136,11 +137,11 @@ describe("planGlobalServices", () => {
   test("a cluster that leaves targetClusters lets go of its annotations; one that is suspended keeps them", () => {
     const left = globalService({ ...nginx, targetClusters: ["ffm"] });
     const plan = planGlobalServices(context([left], [mesh(two(exported))]));
-    expect(plan.keeps?.(left.id, idOf("ber"), "", "")).toBe(false);
+    expect(keeps(plan, left, "ber")).toBe(false);
     const suspended = globalService({ ...nginx, suspend: true });
     const quiet = planGlobalServices(context([suspended], [mesh(two(exported))]));
     expect(quiet.shareWishes.size).toBe(0);
-    expect(quiet.keeps?.(suspended.id, idOf("ber"), "", "")).toBe(true);
+    expect(keeps(quiet, suspended, "ber")).toBe(true);
     const report = reportFor(quiet, suspended);
     expect(report.status["phase"]).toBe("Exported");
     expect(conditionsOf(report)).toContain("Ready=Unknown/Suspended");
@@ -214,7 +215,7 @@ describe("what is missing or wrong", () => {
     const intent = globalService(nginx, { invalid: "validation failed: spec.shared: expected boolean" });
     const plan = planGlobalServices(context([intent], [mesh(two(exported))]));
     expect(plan.shareWishes.size).toBe(0);
-    expect(plan.keeps?.(intent.id, idOf("ffm"), "", "")).toBe(true);
+    expect(keeps(plan, intent, "ffm")).toBe(true);
     expect(reportFor(plan, intent).conditions[0]?.message).toBe("validation failed: spec.shared: expected boolean");
   });
 
@@ -223,7 +224,7 @@ describe("what is missing or wrong", () => {
     const intent = globalService(nginx);
     const plan = planGlobalServices(context([intent], [elsewhere]));
     expect(plan.shareWishes.size).toBe(0);
-    expect(plan.keeps?.(intent.id, idOf("ffm"), "", "")).toBe(true);
+    expect(keeps(plan, intent, "ffm")).toBe(true);
     const report = reportFor(plan, intent);
     expect(report.status["phase"]).toBe("Error");
     expect(report.conditions.find(({ type }) => type === "Ready")?.message).toContain(
@@ -237,7 +238,7 @@ describe("what is missing or wrong", () => {
       const intent = globalService(nginx, { status: { exportedClusters: ["ffm"] } });
       const plan = planGlobalServices(context([intent], [mesh(two(exported), { phase })]));
       expect(plan.shareWishes.size).toBe(0);
-      expect(plan.keeps?.(intent.id, idOf("ffm"), "", "")).toBe(true);
+      expect(keeps(plan, intent, "ffm")).toBe(true);
       const report = reportFor(plan, intent);
       expect(report.status["phase"]).toBe("Pending");
       expect(report.status["exportedClusters"]).toEqual(["ber", "ffm"]);
@@ -317,7 +318,7 @@ describe("what is missing or wrong", () => {
     const away = member("ber", { state, facts: servicesWith([service("production/nginx")]) });
     const plan = planGlobalServices(context([intent], [mesh([withNginx("ffm", exported), away])]));
     expect(plan.shareWishes.get(idOf("ber"))).toBeUndefined();
-    expect(plan.keeps?.(intent.id, idOf("ber"), "", "")).toBe(true);
+    expect(keeps(plan, intent, "ber")).toBe(true);
     const remainder = {
       member: { id: idOf("ber"), access: undefined, name: "ber" },
       observed: away.view.observed,
@@ -333,7 +334,7 @@ describe("what is missing or wrong", () => {
     const unknown = member("ffm", { version: undefined, facts: servicesWith([service("production/nginx")]) });
     const plan = planGlobalServices(context([intent], [mesh([unknown])]));
     expect(plan.shareWishes.size).toBe(0);
-    expect(plan.keeps?.(intent.id, idOf("ffm"), "", "")).toBe(true);
+    expect(keeps(plan, intent, "ffm")).toBe(true);
   });
 
   test("a write that failed is told, whatever the plan hoped", () => {
