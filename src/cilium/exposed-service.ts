@@ -1,7 +1,7 @@
 // ExposedService → a Service of ours beside the user's, which is never changed but for what makes it global. Ours selects
 // the same pods, and only its type, its ports and who is let in are its own.
 
-import type { Diagnostic } from "../core/diagnostic.ts";
+import { type Diagnostic, listSome } from "../core/diagnostic.ts";
 import { appendTo } from "../core/list.ts";
 import type { Desired, Item } from "../core/plan.ts";
 import type { Evidence, Report, Sample } from "../core/provider.ts";
@@ -237,8 +237,16 @@ function progress(
 ): readonly [Outcome["state"], string, string] {
   if (!isWritten) return ["pending", "Exposing", `Service ${name} is to be written`];
   if (shown.length === 0) return ["pending", "AddressPending", `Service ${name} has no address yet`];
-  if (shown.some(({ ready }) => ready)) return ["done", "Exposed", `exposed as ${name}`];
-  return ["failed", "ServiceWithoutEndpoints", `Service ${name} has no ready endpoint`];
+  return ["done", "Exposed", `exposed as ${name}`];
+}
+
+/** Entrances that lead nowhere: where the Service is global, a backend anywhere is enough. */
+function flawsOf({ intent, outcomes, endpoints }: Considered): readonly OutcomeGap[] {
+  const ready = new Set(endpoints.flatMap((each) => (each.ready ? [each.clusterName] : [])));
+  const done = outcomes.filter(({ state }) => state === "done").map(({ cluster }) => cluster);
+  const empty = done.filter((cluster) => !ready.has(cluster));
+  if (empty.length === 0 || (ready.size > 0 && intent.object.spec.global)) return [];
+  return [{ reason: "ServiceWithoutEndpoints", message: `no ready endpoint on ${listSome(empty)}` }];
 }
 
 function want(
@@ -269,12 +277,9 @@ function want(
   for (const [path, value] of globalAnnotations) appendTo(objects, key, { path, value, intents: [intent.id] });
 }
 
-function reportOf(
-  { intent, gate, outcomes, endpoints, findings }: Considered,
-  evidence: Evidence,
-  nowMs: number,
-): Report {
-  const input: StatusInput = { gate, words, outcomes, flaws: [] };
+function reportOf(each: Considered, evidence: Evidence, nowMs: number): Report {
+  const { intent, gate, outcomes, endpoints, findings } = each;
+  const input: StatusInput = { gate, words, outcomes, flaws: flawsOf(each) };
   const { phase, conditions } = judge(input, evidence);
   const previous = intent.object.status;
   const before = (previous?.endpoints ?? []).map(({ clusterName }) => clusterName);

@@ -12,6 +12,7 @@ import type { IntentsByKind, KindPlan, PlanContext } from "./kind-plan.ts";
 import { moment, settledReport } from "./kind-status.ts";
 import { linksOf } from "./links.ts";
 import type { MeshMember, MeshState } from "./mesh-state.ts";
+import { bindingSamples } from "./samples.ts";
 
 /** The most ranges of pods that are listed of one cluster. */
 const podCidrsMax = 256;
@@ -19,7 +20,7 @@ const podCidrsMax = 256;
 /** The provider whose fabrics are filled in here. */
 const ownProvider = "cilium";
 
-/** Plans all Fabrics. */
+/** Plans all Fabrics, and measures all meshes. */
 export function planFabrics(context: PlanContext): KindPlan {
   const reports = new Map<string, (evidence: Evidence) => Report>();
   const diagnostics: Diagnostic[] = [];
@@ -38,7 +39,9 @@ export function planFabrics(context: PlanContext): KindPlan {
       }),
     );
   }
-  return { perTarget: new Map(), shareWishes: new Map(), diagnostics, reports, polls: new Map(), samples: [] };
+  // Meshes are measured whether or not somebody wants to see them as a Fabric.
+  const samples = [...context.meshes.values()].flatMap((mesh) => bindingSamples(mesh, linksOf(mesh)));
+  return { perTarget: new Map(), shareWishes: new Map(), diagnostics, reports, polls: new Map(), samples };
 }
 
 function invalidFindings(fabric: FabricIntent): readonly Diagnostic[] {

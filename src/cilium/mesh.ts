@@ -12,7 +12,6 @@ import type { BindingIntent } from "./intent.ts";
 import { type KindPlan, type PlanContext, shareKey, shareKinds } from "./kind-plan.ts";
 import { keepsShare } from "./mesh-keeps.ts";
 import { blockedLink, type Link, type LinkContext, planLink } from "./link.ts";
-import { linksOf } from "./links.ts";
 import type { Gate } from "./members.ts";
 import { meshPolls } from "./mesh-polls.ts";
 import { meshReport } from "./mesh-report.ts";
@@ -22,7 +21,6 @@ import { type Participant, type Participants, participantsOf } from "./participa
 import { checkMember, checkPair } from "./preflight.ts";
 import { present, usersKey } from "./object-reader.ts";
 import { objectNames } from "./resources.ts";
-import { bindingSamples } from "./samples.ts";
 import { readRecord, type ShareWish } from "./share.ts";
 import { pairsOf } from "./topology.ts";
 
@@ -65,7 +63,7 @@ export function planMeshes(context: Omit<PlanContext, "meshes">, gate: Gate, mem
       diagnostics: sortDiagnostics(plans.flatMap(({ diagnostics }) => diagnostics)),
       reports: new Map(plans.map((plan) => [plan.state.binding.id, meshReport(plan, world.nowMs)])),
       polls: meshPolls(plans, context),
-      samples: plans.flatMap(({ state }) => bindingSamples(state, linksOf(state))),
+      samples: [],
     },
   };
 }

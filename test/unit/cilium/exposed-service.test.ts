@@ -137,6 +137,21 @@ describe("planExposedServices", () => {
     expect(report.status).toMatchObject({ phase: "Exposing", endpoints: [{ clusterName: "ffm", ready: false }] });
   });
 
+  test("an entrance without a backend degrades; a backend elsewhere is enough where the Service is global", () => {
+    const reached = { ingress: [{ ip: "203.0.113.9", hostname: undefined }] };
+    const phase = (global: boolean, elsewhere: number) => {
+      const intent = exposedService({ ...shop, global });
+      const first = planExposedServices(context([intent], [mesh([ffm()])]));
+      const services = [users, shown(first, reached)];
+      const members = [
+        member("ffm", { facts: servicesWith(services, 0) }),
+        member("ber", { facts: servicesWith(services, elsewhere) }),
+      ];
+      return reportFor(planExposedServices(context([intent], [mesh(members)])), intent).status["phase"];
+    };
+    expect([phase(true, 0), phase(true, 1), phase(false, 1)]).toEqual(["Degraded", "Exposed", "Degraded"]);
+  });
+
   test("a NodePort is reached on the nodes that are ready", () => {
     const intent = exposedService({ ...shop, exposure: "NodePort", hostname: "shop.example.com" });
     const node = (name: string, ready: boolean, externalIps: string[]) => ({

@@ -2,10 +2,13 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { kindsCatalogue } from "../../../src/cilium/diagnostics-kinds.ts";
+import { planConnectivityIntents } from "../../../src/cilium/connectivity-intent.ts";
+import { planExposedServices } from "../../../src/cilium/exposed-service.ts";
 import { planFabrics } from "../../../src/cilium/fabric.ts";
+import { planGlobalServices } from "../../../src/cilium/global-service.ts";
 import { linksOf } from "../../../src/cilium/links.ts";
 import type { LinkState } from "../../../src/cilium/mesh-state.ts";
-import { bindingSamples, sampleTable } from "../../../src/cilium/samples.ts";
+import { sampleTable } from "../../../src/cilium/samples.ts";
 import {
   conditionsOf,
   connectivityIntent,
@@ -18,6 +21,8 @@ import {
   type MemberRecipe,
   mesh,
   reportFor,
+  service,
+  servicesWith,
 } from "../../support/cilium-kinds.ts";
 
 const seen: MemberRecipe = { facts: { config: { "cluster-id": "7" }, ciliumNodeCidrs: ["10.1.0.0/24"] } };
@@ -159,9 +164,40 @@ describe("documents", () => {
     expect(rows).toEqual(table);
   });
 
+  test("meshes are measured without a Fabric too", () => {
+    const half = { phase: "Degraded", about: { workspace: "w" }, links: links(false, undefined) } as const;
+    const { samples } = planFabrics(context([], [mesh([member("ffm"), member("ber")], half)]));
+    const of = { workspace: "w", namespace: "default", mesh: "mesh" };
+    expect(samples).toEqual([
+      { name: "edge_mesh_binding_phase", labels: { ...of, phase: "Degraded" }, value: 1 },
+      { name: "edge_mesh_cluster_connected", labels: { ...of, cluster: "ffm" }, value: 0 },
+      { name: "edge_mesh_nodes_ready", labels: { ...of, cluster: "ffm" }, value: 3 },
+      { name: "edge_mesh_nodes_total", labels: { ...of, cluster: "ffm" }, value: 3 },
+      { name: "edge_mesh_cluster_connected", labels: { ...of, cluster: "ber" }, value: -1 },
+      { name: "edge_mesh_nodes_ready", labels: { ...of, cluster: "ber" }, value: 3 },
+      { name: "edge_mesh_nodes_total", labels: { ...of, cluster: "ber" }, value: 3 },
+      { name: "edge_mesh_link_ready", labels: { ...of, from: "ber", to: "ffm" }, value: -1 },
+      { name: "edge_mesh_link_ready", labels: { ...of, from: "ffm", to: "ber" }, value: 0 },
+    ]);
+  });
+
   test("every sample has the labels that the table names", () => {
-    const state = joined();
-    for (const { name, labels } of bindingSamples(state, linksOf(state))) {
+    const intents = [
+      globalService({ selector: { namespace: "production", name: "nginx" } }),
+      connectivityIntent({
+        action: "Allow",
+        source: { namespace: "a" },
+        destination: { namespace: "b" },
+        probe: { enabled: true },
+      }),
+      exposedService({ serviceRef: { namespace: "production", name: "nginx" } }),
+    ];
+    const facts = servicesWith([service("production/nginx")]);
+    const world = context(intents, [mesh([member("ffm", { facts }), member("ber")], { links: links(true, true) })]);
+    const planners = [planGlobalServices, planConnectivityIntents, planExposedServices, planFabrics];
+    const samples = planners.flatMap((plan) => plan(world).samples);
+    expect(new Set(samples.map(({ name }) => name))).toEqual(new Set(Object.keys(sampleTable)));
+    for (const { name, labels } of samples) {
       const known = sampleTable[name as keyof typeof sampleTable];
       expect(Object.keys(labels).sort()).toEqual([...known.labels].sort());
     }
