@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { globalServicesMax, planGlobalServices } from "../../../src/cilium/global-service.ts";
 import type { KindPlan } from "../../../src/cilium/kind-plan.ts";
 import type { ServiceFacts } from "../../../src/cilium/facts.ts";
-import { planShare, recordAnnotation } from "../../../src/cilium/share.ts";
+import { planShare, recordAnnotation, recordPath } from "../../../src/cilium/share.ts";
 import {
   conditionsOf,
   context,
@@ -419,7 +419,7 @@ describe("the share of a Service", () => {
     };
     const list = plan.shareWishes.get(idOf("ffm"))?.get("ServiceAnnotations|production/nginx") ?? [];
     const { desired } = planShare({ ...input, object: users.shared, wishes: list, fateOf: () => "doubtful" });
-    const { record, ...values } = desired?.fields ?? {};
+    const { [recordPath]: record, ...values } = desired?.fields ?? {};
     const annotations = { ...before, ...values, [recordAnnotation(instance)]: record } as Record<string, string>;
     const shared = { ...users.shared, annotations, values: annotations };
     const { item } = planShare({ ...input, object: shared, wishes: [], fateOf: () => "gone" });
@@ -430,7 +430,7 @@ describe("the share of a Service", () => {
     expect(left?.fields).toEqual({
       "service.cilium.io/global": "false",
       "io.cilium/global-service": null,
-      record: null,
+      [recordPath]: null,
     });
   });
 });
