@@ -6,6 +6,7 @@ import { join, relative } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { crdDifferences, kcpDifferences } from "../src/cli/crds.ts";
 import { meshCatalogue } from "../src/cilium/diagnostics.ts";
+import { kindsCatalogue } from "../src/cilium/diagnostics-kinds.ts";
 import { kiloCatalogue } from "../src/kilo/diagnostics.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -89,6 +90,7 @@ describe("documents", () => {
   test.each([
     ["docs/diagnostics.md", Object.keys(kiloCatalogue)],
     ["docs/diagnostics-cilium.md", Object.keys(meshCatalogue)],
+    ["docs/diagnostics-cilium-kinds.md", Object.keys(kindsCatalogue)],
   ])("every diagnostic code has a section in %s, and every section a code", (page, codes) => {
     const headings = [...read(page).matchAll(/^## ([A-Z][A-Za-z]+)$/gm)].map((match) => match[1]);
     expect(new Set(headings)).toEqual(new Set(codes));

@@ -4,11 +4,11 @@ import type { BindingClusterStatus } from "../api/cluster-mesh-binding.ts";
 import { type Diagnostic, listSome } from "../core/diagnostic.ts";
 import type { Evidence, Remainder, Report } from "../core/provider.ts";
 import type { Condition } from "../core/status.ts";
+import { settledReport } from "./kind-status.ts";
 import { momentText } from "./link.ts";
 import type { MeshPlan } from "./mesh.ts";
 import { noMetrics, readyNodes } from "./mesh-status.ts";
 import type { Participant } from "./participant.ts";
-import { settledReport } from "./settled-report.ts";
 
 /** Says what the status of a planned mesh should be, once it is known what came of the plan. */
 export function meshReport(plan: MeshPlan, nowMs: number): (evidence: Evidence) => Report {
@@ -97,7 +97,7 @@ function remainderText({ observed, objects }: Remainder): string {
 
 function conditionsOf(plan: MeshPlan, evidence: Evidence): readonly Condition[] {
   const connected = connectedCondition(plan, evidence.diagnostics);
-  return [connected, readyCondition(plan, connected, evidence), degradedCondition(plan, connected)];
+  return [connected, readyCondition(plan, connected, evidence), degradedCondition(plan, connected, evidence)];
 }
 
 const condition = (type: string, status: Condition["status"], reason: string, message: string): Condition => ({
@@ -158,16 +158,21 @@ function readyCondition({ state }: MeshPlan, connected: Condition, evidence: Evi
     const count = evidence.pending.length === 1 ? "1 write is" : `${evidence.pending.length} writes are`;
     return condition("Ready", "False", "Pending", `${count} to be done`);
   }
-  if (phase === "Connected" && connected.status === "True") return { ...connected, type: "Ready", reason: "Connected" };
-  return { ...connected, type: "Ready", ...(connected.status === "True" ? { status: "False", reason: phase } : {}) };
+  if (connected.status !== "True") return { ...connected, type: "Ready" };
+  if (phase === "Connected") return { ...connected, type: "Ready", reason: "Connected" };
+  return { ...openFaults(evidence), type: "Ready", status: "False" };
 }
 
-function degradedCondition({ state: { phase } }: MeshPlan, connected: Condition): Condition {
-  if (phase === "Degraded" || phase === "Error") {
-    const reason = connected.status === "True" ? "FindingsOpen" : connected.reason;
-    const message =
-      connected.status === "True" ? "the links work, and its findings are to be mended" : connected.message;
-    return condition("Degraded", "True", reason, message);
+/** The links work, and something is wrong all the same. */
+function openFaults({ diagnostics }: Evidence): Pick<Condition, "reason" | "message"> {
+  const errors = diagnostics.filter(({ severity }) => severity === "error");
+  return { reason: errors[0]?.code ?? "Degraded", message: textOf(errors) || "not every cluster of it can be used" };
+}
+
+function degradedCondition({ state: { phase } }: MeshPlan, connected: Condition, evidence: Evidence): Condition {
+  if (phase !== "Degraded" && phase !== "Error") {
+    return condition("Degraded", "False", "NotDegraded", "nothing is known to be wrong");
   }
-  return condition("Degraded", "False", "NotDegraded", "nothing is known to be wrong");
+  const { reason, message } = connected.status === "True" ? openFaults(evidence) : connected;
+  return condition("Degraded", "True", reason, message);
 }

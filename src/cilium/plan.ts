@@ -54,7 +54,7 @@ function planCilium(world: CiliumWorld, options: CiliumOptions, memory: Certific
   for (const [kind, planner] of kindPlanners) kinds.set(kind, planner({ ...context, meshes }));
   const viewOf = new Map(world.clusters.flatMap((view) => view.accesses.map((access) => [access, view.id] as const)));
   const joined = joinKinds([...kinds.values()], (target) => viewOf.get(target) ?? target);
-  const fateOf = fates(world, all, kinds);
+  const fateOf = fates(world, all, kinds, joined.wishes);
   const targets = world.clusters.map((view): TargetPlan => {
     const facts = lastSeen(view.observed);
     const gap = gapOf(view, instance);
@@ -118,9 +118,15 @@ function joinKinds(plans: readonly KindPlan[], viewIdOf: (target: ClusterId) => 
 }
 
 /** What is known of an intent that holds a share which nothing wishes for; without complete evidence, nothing. */
-function fates(world: CiliumWorld, all: readonly CiliumIntent[], kinds: ReadonlyMap<CiliumIntent["kind"], KindPlan>) {
+function fates(
+  world: CiliumWorld,
+  all: readonly CiliumIntent[],
+  kinds: ReadonlyMap<CiliumIntent["kind"], KindPlan>,
+  wishes: ReadonlyMap<ClusterId, ReadonlyMap<string, readonly ShareWish[]>>,
+) {
   const byId = new Map(all.map((intent) => [intent.id, intent]));
   const isComplete = world.intents.state === "synced" && world.unreadableIntents.length === 0;
+  const twinsOf = twinViews(world.clusters);
   return (id: string, target: ClusterId, object: string, path: string): ShareFate => {
     const intent = byId.get(id);
     if (world.intents.state !== "synced") return "doubtful";
@@ -129,8 +135,32 @@ function fates(world: CiliumWorld, all: readonly CiliumIntent[], kinds: Readonly
     const plan = kinds.get(intent.kind);
     // Of a kind that is not planned nothing is known.
     if (plan === undefined) return "doubtful";
-    return plan.keeps?.(id, target, object, path) === true ? "doubtful" : "gone";
+    const isKept = (at: ClusterId): boolean => plan.keeps?.(id, at, object, path) === true;
+    const isWished = (at: ClusterId): boolean =>
+      wishes
+        .get(at)
+        ?.get(object)
+        ?.some((wish) => wish.path === path) === true;
+    const twins = twinsOf.get(target) ?? [];
+    return isKept(target) || twins.some((twin) => isKept(twin) || isWished(twin)) ? "doubtful" : "gone";
   };
+}
+
+/**
+ * Views that may show one cluster under several names. A cluster says itself which one it is, so this is only believed
+ * to keep things: whoever is one cluster with another is given nothing of it.
+ */
+function twinViews(clusters: readonly ClusterView<CiliumFacts>[]): ReadonlyMap<ClusterId, readonly ClusterId[]> {
+  const byUid = new Map<string, ClusterId[]>();
+  for (const { id, observed } of clusters) {
+    const uid = lastSeen(observed)?.uid;
+    if (uid !== undefined) appendTo(byUid, uid, id);
+  }
+  return new Map(
+    [...byUid.values()].flatMap((ids) =>
+      ids.length < 2 ? [] : ids.map((id) => [id, ids.filter((other) => other !== id)] as const),
+    ),
+  );
 }
 
 function gapOf({ observed }: ClusterView<CiliumFacts>, instance: string | undefined): TargetPlan["gap"] {

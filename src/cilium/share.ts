@@ -77,8 +77,8 @@ export type SharePlan = { readonly desired: Desired | undefined; readonly item: 
 
 const whateverIsThere = "*";
 
-/** The path of the record among the fields of a share. */
-export const recordPath = "record";
+/** The path of the record among the fields of a share; no key of a Secret and no annotation can have it. */
+export const recordPath = "@record";
 
 /** The annotation that holds the record of one Causeway. */
 export const recordAnnotation = (instance: string): string => `causeway.dev/shares-${shortHash(instance)}`;

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { clusterIdOf } from "../../../src/core/world.ts";
 import { shortHash } from "../../../src/core/naming.ts";
 import {
+  applyPlan,
   binding,
   clusterOf,
   codesOf,
@@ -322,3 +323,20 @@ function stateOf(cluster: LabCluster): unknown {
     return { ...object, metadata: plain };
   });
 }
+
+test("one cluster under two names, in two meshes: neither takes the other's entries away", async () => {
+  const lab = makeLab([{ name: "x" }, { name: "a" }, { name: "b" }]);
+  const x = clusterOf(lab, "x");
+  const y: LabCluster = { ...x, name: "y", id: clusterIdOf({ namespace: "default", secret: "y", key: "-" }) };
+  lab.clusters.push(y);
+  lab.intents.push(binding(["x", "a"], {}, "m"), binding(["y", "b"], {}, "n"));
+  // Each write is seen by the other view only afterwards, so it is written in turns, as an operator does after a conflict.
+  for (let round = 0; round < 6; round += 1) {
+    const plan = planOf(lab);
+    const writer = [x.id, y.id][round % 2];
+    const targets = plan.targets.filter(({ target }) => target === writer || ![x.id, y.id].includes(target));
+    await applyPlan(lab, { ...plan, targets });
+  }
+  expect(operationsOf(planOf(lab))).toEqual([]);
+  expect(Object.keys(secretTexts(x, "cilium-clustermesh")).sort()).toEqual(["a", "b"]);
+});

@@ -6,6 +6,8 @@ import {
   binding,
   clusterOf,
   converge,
+  get,
+  put,
   type Lab,
   makeLab,
   operationsOf,
@@ -162,6 +164,20 @@ describe("the status of a mesh", () => {
       message: "no route to host (b)",
     });
     expect(clusters[1]).toMatchObject({ clusterName: "b", clusterId: 2, reason: "ClusterUnreachable" });
+  });
+
+  test("a mesh that works with a fault is Degraded, and says which", async () => {
+    const lab = pair();
+    await converge(lab);
+    const config = structuredClone(get(clusterOf(lab, "b"), "ConfigMap", "cilium-config")!);
+    config["data"]["tunnel-protocol"] = "geneve";
+    put(clusterOf(lab, "b"), config);
+    const { phase, conditions } = statusOf(lab);
+    expect(phase).toBe("Degraded");
+    expect(conditions["MeshConnected"]!.message).toBe("Mesh established between 2 clusters");
+    const fault = { reason: "TunnelDiffers", message: 'tunnel-protocol is vxlan here and geneve on "b" (a)' };
+    expect(conditions["Ready"]).toEqual({ type: "Ready", status: "False", ...fault });
+    expect(conditions["Degraded"]).toEqual({ type: "Degraded", status: "True", ...fault });
   });
 
   test("a suspended mesh says so, and what it is", async () => {
