@@ -7,6 +7,9 @@ import { apiObject, type Immutable, namespacedMetadataFields, stringMap } from "
 /** `name` of the capability that says whether Cilium runs on a cluster. */
 export const ciliumCapability = "cilium-cni";
 
+/** Stands for the workspace, in an access to a Cluster, where there are none. */
+export const noWorkspace = "-";
+
 /** The most items of one list that are looked at. */
 export const managementItemsMax = 256;
 

@@ -1,4 +1,6 @@
 import { z } from "zod";
+import { noWorkspace } from "./management-cluster.ts";
+import { networkingGroup } from "./networking.ts";
 import type { Immutable } from "./object.ts";
 import type { Problem } from "./problem.ts";
 
@@ -12,16 +14,37 @@ const text = z.string().min(1);
 const time = z.iso.datetime({ offset: true });
 const ip = z.union([z.ipv4(), z.ipv6()], { error: "expected an IP address or null" });
 const accessSchema = z.strictObject({ namespace: text, secret: text, key: text });
+// A cluster of the management plane is the same access, in words of its own.
+const managedSchema = z.strictObject({ namespace: text, cluster: text, workspace: text.optional() });
+const isManaged = (value: unknown): boolean => typeof value === "object" && value !== null && "cluster" in value;
+const access = z.preprocess((value, context) => {
+  if (!isManaged(value)) return value;
+  const parsed = managedSchema.safeParse(value);
+  if (!parsed.success) {
+    for (const { path, message } of parsed.error.issues) context.addIssue({ code: "custom", path, message });
+    return z.NEVER;
+  }
+  const { namespace, cluster: secret, workspace } = parsed.data;
+  return { namespace, secret, key: workspace ?? noWorkspace };
+}, accessSchema);
+
+// What one pod says of each cluster it knows, or why it could not be asked.
+const answers = z.record(text, z.union([z.record(text, z.enum(["ready", "notReady"])), text])).default({});
+const polled = z.strictObject({ kvstoremesh: answers, agents: answers });
 
 const cluster = z.strictObject({
   name: text,
   local: z.boolean().default(false),
   // One Secret, or several that open the same cluster.
-  access: z.preprocess((value) => (Array.isArray(value) ? value : [value]), z.array(accessSchema)).default([]),
+  access: z.preprocess((value) => (Array.isArray(value) ? value : [value]), z.array(access)).default([]),
   observed: z.enum(["synced", "stale", "absent"]).default("synced"),
   because: z.string().optional(),
   // Kinds of which the API server knows nothing, e.g. Peer before Kilo is installed.
-  missingKinds: z.array(z.enum(["Peer"])).default([]),
+  missingKinds: z
+    .array(z.enum(["Peer", "CiliumNode", "CiliumNetworkPolicy", "CiliumClusterwideNetworkPolicy"]))
+    .default([]),
+  // What no object tells and pods of Cilium are asked for.
+  polled: polled.optional(),
   objects: z.array(z.unknown()).default([]),
 });
 
@@ -65,13 +88,27 @@ function repeatedNames({ clusters }: World): readonly Problem[] {
   });
 }
 
-function unclearOwners({ clusters }: World): readonly Problem[] {
+/** Whether objects of networking.edge-portal.eu are in a world: their clusters may be found by name. */
+export const holdsNetworking = ({ clusters }: World): boolean =>
+  clusters.some(({ objects }) => objects.some((object) => isNetworking(object)));
+
+function isNetworking(object: unknown): boolean {
+  if (typeof object !== "object" || object === null) return false;
+  const apiVersion = "apiVersion" in object ? object.apiVersion : undefined;
+  if (typeof apiVersion === "string" && apiVersion.startsWith(`${networkingGroup}/`)) return true;
+  return "items" in object && Array.isArray(object.items) && object.items.some((item) => isNetworking(item));
+}
+
+function unclearOwners(world: World): readonly Problem[] {
+  const { clusters } = world;
+  const mayBeNamed = holdsNetworking(world);
   const first = clusters.findIndex(({ local }) => local);
   const none: Problem = { path: "clusters", message: "no cluster is local: one must be the operator's own" };
   const unclear = clusters.flatMap(({ local, access }, index): readonly Problem[] => {
     const path = `clusters[${index}]`;
     if (local && index !== first) return [{ path, message: `clusters[${first}] is local already: only one can be` }];
-    if (!local && access.length === 0) return [{ path, message: "neither local nor access is given: it needs one" }];
+    if (!local && access.length === 0 && !mayBeNamed)
+      return [{ path, message: "neither local nor access is given: it needs one" }];
     return [];
   });
   return first === -1 ? [none, ...unclear] : unclear;

@@ -217,8 +217,10 @@ function reasonOf(
   memory: CertificateMemory,
 ): string {
   const ofRemote = "clustermesh-apiserver-remote-cert";
+  const isTimeless = nowMs === 0 && authority !== undefined && authority.problem === undefined;
   const why =
-    authority?.problem?.detail ?? (authority === undefined ? "it is not there" : "its authority is not in use");
+    (isTimeless ? "what time it is is not known" : authority?.problem?.detail) ??
+    (authority === undefined ? "it is not there" : "its authority is not in use");
   const cannot = `cilium-ca cannot make one: ${why}`;
   if (remote === undefined) return `${ofRemote} is not there, and ${cannot}`;
   if (remote.problem !== undefined) return `${ofRemote} cannot be used: ${remote.problem.detail}; and ${cannot}`;

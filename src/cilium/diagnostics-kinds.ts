@@ -32,6 +32,12 @@ export const kindsCatalogue = {
     why: "A spec that does not say what is meant is not guessed at; what was written for it stays as it is.",
     fix: (_, where) => `correct it with: ${edit(where)}`,
   }),
+  IntentUnreadable: entry<{ detail: string }>({
+    severity: "error",
+    what: ({ detail }) => detail,
+    why: "While an object cannot be read, nobody knows what was written for it; nothing is taken away as nobody's.",
+    fix: () => "correct the object, so that its kind's definition would accept it",
+  }),
   MeshNotFound: entry<{ name: string }>({
     severity: "error",
     what: ({ name }) => `ClusterMeshBinding not found: ${quote(name)}`,
@@ -237,7 +243,8 @@ export const kindsCatalogue = {
 /** A code of these kinds. */
 export type KindCode = keyof typeof kindsCatalogue;
 
-const explain = explainer(kindsCatalogue);
+/** Makes a finding of these kinds, wherever it belongs. */
+export const diagnoseKind = explainer(kindsCatalogue, "docs/diagnostics-cilium-kinds.md");
 
 /** Makes a finding about an intent, on one of its clusters or in general. */
 export function find<Code extends KindCode>(
@@ -248,6 +255,5 @@ export function find<Code extends KindCode>(
 ): Diagnostic {
   const about = { kind: intent.kind, name: intent.place.name };
   const subject = cluster === undefined ? about : { cluster, ...about };
-  const found = explain(code, { mesh: intent.id, subject }, values);
-  return { ...found, docs: `docs/diagnostics-cilium-kinds.md#${code.toLowerCase()}` };
+  return diagnoseKind(code, { mesh: intent.id, subject }, values);
 }

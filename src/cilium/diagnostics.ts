@@ -144,6 +144,13 @@ export const meshCatalogue = {
     fix: (_, where) =>
       `kubectl -n kube-system get secrets cilium-ca clustermesh-apiserver-remote-cert ${onCluster(where)}`,
   }),
+  SecretUnknown: entry<{ secret: string }>({
+    severity: "warning",
+    what: ({ secret }) => `Secret ${secret} is there, and what is in it is not known`,
+    why: "A world file may leave out the contents of Secrets. What depends on them is not planned: it stays as it is.",
+    fix: ({ secret }, where) =>
+      `kubectl -n kube-system get secret ${secret} -o yaml ${onCluster(where)}, or plan on the living clusters`,
+  }),
   CertificateExpires: entry<{ peer: string; notAfter: string }>({
     severity: "warning",
     what: ({ peer, notAfter }) => `the certificate for ${quote(peer)} expires at ${notAfter} and cannot be renewed`,

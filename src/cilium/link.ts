@@ -12,6 +12,7 @@ import type { Participant } from "./participant.ts";
 import { checkNodePort, type PreflightContext } from "./preflight.ts";
 import { readUsers } from "./remote-users.ts";
 import { objectNames } from "./resources.ts";
+import { isUnknown } from "./secret-reader.ts";
 import { readRecord, type ShareWish } from "./share.ts";
 
 /** What a link is planned from. */
@@ -64,6 +65,8 @@ export function planLink(from: Participant, to: Participant, context: LinkContex
     const advice = [diagnose("ForeignPeer", atCluster(mesh, from.name), values)];
     return { ...blockedLink(from, to, []), advice, isForeign: true };
   }
+  const unknown = unknownSecrets(from, to, context);
+  if (unknown.length > 0) return blockedLink(from, to, unknown);
   const reach = reachOf(to, binding.object.spec.meshConfig, addressesInUse(from, peerName));
   if (!reach.ok) return blockedLink(from, to, [reachDiagnostic(reach.error, mesh, to.name)]);
   const dial = dialOf(reach.value, peerName, to.facts.serverCredential?.certificates[0], context.dns);
@@ -93,6 +96,20 @@ export function planLink(from: Participant, to: Participant, context: LinkContex
   }
   const wishes = linkWishes(from, parts, ciliumNamespace, instance);
   return { from, to, blocked: [], advice, wishes, admission, shown: shown.value, isForeign: false };
+}
+
+/** Secrets of which only that they are there is known: without what is in them nothing can be said, nor written. */
+function unknownSecrets(from: Participant, to: Participant, { binding }: LinkContext): readonly Diagnostic[] {
+  const secret = remoteSecret(from);
+  const own = (["clustermesh", "kvstoremesh"] as const).filter(
+    (name) => from.facts?.[name]?.isContentUnknown === true && (name === secret || from.hasKvstoremesh),
+  );
+  const theirs = (["authority", "remoteCredential", "serverCredential"] as const).filter((name) =>
+    isUnknown(to.facts?.[name]),
+  );
+  const say = (cluster: string, name: keyof typeof objectNames): Diagnostic =>
+    diagnose("SecretUnknown", atCluster(binding.id, cluster), { secret: objectNames[name] });
+  return [...own.map((name) => say(from.name, name)), ...theirs.map((name) => say(to.name, name))];
 }
 
 /** A moment, as Kubernetes writes it. */

@@ -1,6 +1,7 @@
 // Whose a cluster is. No connection is ever opened to a cluster that the workspace of an intent has not shown to be its
 // own: names are free for everybody to write, also into a status.
 
+import { noWorkspace } from "../api/management-cluster.ts";
 import type { IntentPlace, Member } from "../core/provider.ts";
 import { type ClusterId, clusterIdOf, compareText, type SecretAccess } from "../core/world.ts";
 import type { BindingIntent, CiliumIntent, KubernetesClusterIntent } from "./intent.ts";
@@ -10,7 +11,7 @@ export const managedAccess = (at: {
   readonly namespace: string;
   readonly cluster: string;
   readonly workspace: string | undefined;
-}): SecretAccess => ({ namespace: at.namespace, secret: at.cluster, key: at.workspace ?? "-" });
+}): SecretAccess => ({ namespace: at.namespace, secret: at.cluster, key: at.workspace ?? noWorkspace });
 
 /** Whether an intent may name a cluster, or why not. */
 export type Admission =

@@ -159,9 +159,10 @@ function clashFaults(
   ];
 }
 
-/** Whether a cluster has an entry for a peer, whoever wrote it. */
+/** Whether a cluster has an entry for a peer, whoever wrote it; where that is not known, its pods tell. */
 function hasEntry({ from, to }: Link): boolean {
-  return to.ciliumName !== undefined && from.facts?.[remoteSecret(from)]?.values[to.ciliumName] !== undefined;
+  const secret = from.facts?.[remoteSecret(from)];
+  return to.ciliumName !== undefined && (secret?.isContentUnknown ?? secret?.values[to.ciliumName] !== undefined);
 }
 
 function downLinks({ id }: BindingIntent, states: readonly LinkState[]): readonly Diagnostic[] {

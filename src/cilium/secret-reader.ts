@@ -78,6 +78,27 @@ function readEntry(text: string): ConnectionEntry {
   return { endpoints, aliases };
 }
 
+/** What is said of a credential of which only the Secret is known. */
+const notKnown = { kind: "unknown", detail: "what is in the Secret is not known" } as const;
+
+/** Whether a credential is there, and nobody can say what it is. */
+export const isUnknown = (credential: CredentialFacts | undefined): boolean =>
+  credential?.problem?.kind === notKnown.kind;
+
+/** The same Secret of which only that it is there is known. */
+export function unknownContent(fact: CiliumFact): CiliumFact {
+  switch (fact.type) {
+    case "credential": {
+      const credential = credentialOf({ cert: "", key: undefined, ca: "" }, [], []);
+      return { ...fact, credential: { ...credential, problem: notKnown } };
+    }
+    case "connection":
+      return { ...fact, shared: { ...fact.shared, isContentUnknown: true } };
+    default:
+      return fact;
+  }
+}
+
 type Parts = { readonly cert: string; readonly key: string | undefined; readonly ca: string };
 
 /** Without a purpose the chain is not looked at: what is beside the certificate is for another one. */

@@ -10,7 +10,7 @@
 
 import { canonicalText, fieldsOf, listOf, textOf } from "../core/json.ts";
 import { shortHash } from "../core/naming.ts";
-import type { Content, Desired, Field, Item } from "../core/plan.ts";
+import { type Content, type Desired, type Field, type Item, withFate } from "../core/plan.ts";
 import { Redacted } from "../core/redacted.ts";
 import { compareText } from "../core/world.ts";
 
@@ -42,6 +42,8 @@ export type SharedObject = {
   readonly values: Readonly<Record<string, string>>;
   /** Whether it holds nothing beside `values`. */
   readonly isOtherwiseEmpty: boolean;
+  /** Only that it is there is known, and so nothing of it may be written. */
+  readonly isContentUnknown?: true;
 };
 
 /**
@@ -103,6 +105,7 @@ export function planShare(input: ShareInput): SharePlan {
   const { object, instance } = input;
   const record = readRecord(object?.annotations ?? {}, instance);
   const wishes = new Map(input.wishes.map((wish) => [wish.path, wish]));
+  if (object?.isContentUnknown === true) return { desired: undefined, item: heldItem(input, object, record) };
   if (wishes.size === 0 && record.size === 0) return { desired: undefined, item: undefined };
   const next = new Map<string, ShareEntry>();
   const fields: Record<string, Field> = {};
@@ -169,6 +172,13 @@ function itemOf(
       ifUnwanted: { do: "delete", reason: input.releasedBecause, ...(whole ? {} : { leave }) },
     },
   };
+}
+
+/** Nobody can tell what would be lost with an object whose content is not known. */
+function heldItem(input: ShareInput, object: SharedObject, record: ShareRecord): Item | undefined {
+  if (record.size === 0) return undefined;
+  const ifUnwanted = { do: "hold", reason: "ContentUnknown", detail: "what is in it is not known" } as const;
+  return withFate(itemOf(input, object, record, {}), ifUnwanted);
 }
 
 /** A share as a merge patch: `at` says where a path is in the object, and how what is there is written. */

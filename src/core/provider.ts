@@ -67,6 +67,9 @@ export type ProviderWorld<Intent, Facts> = World<Intent, Facts> & {
   readonly unreadableIntents: readonly { readonly detail: string }[];
 };
 
+/** With this annotation, `"true"`, a deleted intent goes at once, whatever it leaves behind. */
+export const forceAnnotation = "causeway.dev/force-delete";
+
 /** What is left of an intent on one cluster. */
 export type Remainder = {
   readonly member: Member;

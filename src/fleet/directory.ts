@@ -30,6 +30,8 @@ export type Directory<Fact, Facts> = {
   readonly sessionOf: (id: ClusterId) => Session<Fact, Facts> | undefined;
   /** Asks of each cluster exactly this from now on. */
   readonly poll: (polls: ReadonlyMap<ClusterId, readonly Poll<Fact>[]>) => void;
+  /** Whether everything that is asked of any cluster was answered once. */
+  readonly isAnswered: () => boolean;
   /** Whether the first answer of a cluster is still awaited. */
   readonly isSettling: (id: ClusterId) => boolean;
   /** Clusters that nobody names any more, and since when by the clock that never jumps. */
@@ -188,6 +190,7 @@ export function openDirectory<Fact, Facts>(options: DirectoryOptions<Fact, Facts
       }
       for (const [fingerprint, session] of sessions) session.poll(wanted.get(fingerprint) ?? []);
     },
+    isAnswered: () => [...sessions.values()].every((session) => session.isAnswered()),
     advise: (id, failure) => withAdvice(failure, places.get(id)?.member),
     sessionOf: (id) => {
       const place = places.get(id);

@@ -7,8 +7,14 @@
 //   names a Secret                               in that Secret: under its key, else `kubeconfig`, else `value`
 //   names none                                   in Secret kind-<name>-kubeconfig
 
-import { ciliumCapability, type ManagementCluster, managementClusterSchema } from "../api/management-cluster.ts";
-import { fieldsOf, sameJson, textOf } from "../core/json.ts";
+import { sameJson } from "../core/json.ts";
+import {
+  belongsTo,
+  type ManagedCluster,
+  noSuchCluster,
+  readManagedCluster,
+  unusableCluster,
+} from "../core/managed-cluster.ts";
 import type { Resource } from "../core/resource.ts";
 import { err, ok, type Result } from "../core/result.ts";
 import type { Failure, SecretAccess } from "../core/world.ts";
@@ -29,21 +35,6 @@ export type ManagementPlaneOptions = {
 
 const searchMs = 10_000;
 
-/** Stands for the workspace where there are none. */
-export const noWorkspace = "-";
-
-/** The annotation, or label, of a Cluster that says which workspace it belongs to. */
-const workspaceMark = "kcp.io/cluster";
-
-/** What is read of a Cluster. */
-type Managed = {
-  readonly isReady: boolean;
-  readonly notReady: string;
-  readonly secret: { readonly name: string; readonly key: string | undefined } | undefined;
-  readonly cilium: { readonly status: string; readonly detail: string } | undefined;
-  readonly workspace: string | undefined;
-};
-
 /**
  * Watches Clusters of the management plane and the Secrets they name. An access is asked for as
  * `<namespace>/<Cluster>/<workspace>`: whose cluster it is counts, too.
@@ -52,18 +43,18 @@ export function watchManagementPlane(options: ManagementPlaneOptions, onChange: 
   const { api, runtime, namespace } = options;
   const stop = new AbortController();
   let wanted: readonly SecretAccess[] = [];
-  let clusters: Informer<Managed> | undefined;
+  let clusters: Informer<ManagedCluster> | undefined;
   let notFound: Failure | undefined;
   const secrets = watchSecrets(api, runtime, onChange);
   const begin = async (): Promise<void> => {
     for (;;) {
       const resource = await findClusterKind(api, options.clusterResource, stop.signal);
       if (resource.ok) {
-        clusters = startInformer<Managed>({
+        clusters = startInformer<ManagedCluster>({
           api,
           resource: resource.value,
           scope: { namespace },
-          read: readCluster,
+          read: readManagedCluster,
           same: sameJson,
           onChange: () => {
             follow();
@@ -85,7 +76,7 @@ export function watchManagementPlane(options: ManagementPlaneOptions, onChange: 
     if (!stop.signal.aborted) throw error;
   });
 
-  const managed = (access: SecretAccess): Result<Managed, SecretValue> => {
+  const managed = (access: SecretAccess): Result<ManagedCluster, SecretValue> => {
     const failed = (because: Failure): Result<never, SecretValue> => err({ state: "unknown", because });
     const view = clusters?.view();
     if (access.namespace !== namespace) {
@@ -102,18 +93,13 @@ export function watchManagementPlane(options: ManagementPlaneOptions, onChange: 
     }
     const cluster = view.objects.get(`${namespace}/${access.secret}`)?.fact;
     if (cluster === undefined && view.state === "stale") return failed(asWorldFailure(view.failure));
-    const isAnothers =
-      cluster?.workspace !== undefined && access.key !== noWorkspace && cluster.workspace !== access.key;
-    if (cluster === undefined || isAnothers) {
-      const detail = `the management plane has no Cluster ${JSON.stringify(access.secret)} in namespace ${namespace}${
-        isAnothers ? " that belongs to this workspace" : ""
-      }`;
-      return err({ state: "missing", because: { kind: "missing", detail } });
+    if (cluster === undefined || !belongsTo(cluster, access)) {
+      return err({ state: "missing", because: noSuchCluster(access, cluster) });
     }
     return ok(cluster);
   };
 
-  const secretOf = (access: SecretAccess, cluster: Managed): SecretAccess => ({
+  const secretOf = (access: SecretAccess, cluster: ManagedCluster): SecretAccess => ({
     namespace,
     secret: cluster.secret?.name ?? `kind-${access.secret}-kubeconfig`,
     key: cluster.secret?.key ?? "kubeconfig",
@@ -135,11 +121,8 @@ export function watchManagementPlane(options: ManagementPlaneOptions, onChange: 
     value: (access) => {
       const found = managed(access);
       if (!found.ok) return found.error;
-      const { isReady, notReady, cilium } = found.value;
-      if (!isReady) return { state: "unknown", because: { kind: "unreachable", detail: notReady } };
-      if (cilium !== undefined && cilium.status !== "ready") {
-        return { state: "unknown", because: { kind: "unreachable", detail: `Cilium not found: ${cilium.detail}` } };
-      }
+      const because = unusableCluster(found.value);
+      if (because !== undefined) return { state: "unknown", because };
       return kubeconfigOf(secrets, secretOf(access, found.value));
     },
     stop: async () => {
@@ -165,31 +148,6 @@ function named(value: SecretValue): SecretValue {
   if (value.state !== "missing" && value.state !== "unknown") return value;
   const { because } = value;
   return { ...value, because: { ...because, detail: `reading kubeconfig secret: ${because.detail}` } };
-}
-
-function readCluster(raw: unknown): Managed {
-  const parsed = managementClusterSchema.safeParse(raw);
-  const cluster: ManagementCluster | undefined = parsed.success ? parsed.data : undefined;
-  const { annotations, labels } = fieldsOf(fieldsOf(raw)["metadata"]);
-  const ready = cluster?.status?.conditions?.find(({ type }) => type === "Ready");
-  const capability = cluster?.status?.capabilities?.find(({ name }) => name === ciliumCapability);
-  const details = capability?.details ?? {};
-  const ref = cluster?.status?.kubeconfigSecretRef;
-  return {
-    isReady: ready?.status === "True",
-    notReady: `the management plane says that the cluster is not ready${
-      ready?.message === undefined ? "" : `: ${ready.message.slice(0, 500)}`
-    }`,
-    secret: ref === undefined ? undefined : { name: ref.name, key: ref.key },
-    cilium:
-      capability === undefined || details["status"] === undefined
-        ? undefined
-        : {
-            status: details["status"],
-            detail: `capability ${ciliumCapability} of the management plane is ${JSON.stringify(details["status"])}`,
-          },
-    workspace: textOf(fieldsOf(annotations)[workspaceMark]) ?? textOf(fieldsOf(labels)[workspaceMark]),
-  };
 }
 
 /**

@@ -15,6 +15,8 @@ export type Polling<Fact> = {
   readonly want: (polls: readonly Poll<Fact>[]) => void;
   /** The latest answers; the same list until one of them means something else. */
   readonly facts: () => readonly Fact[];
+  /** Whether everything that is asked was answered once, if only with why not. */
+  readonly isAnswered: () => boolean;
   readonly done: () => Promise<void>;
 };
 
@@ -143,6 +145,7 @@ export function startPolling<Fact>(options: {
       if (dropped) refresh();
     },
     facts: () => known,
+    isAnswered: () => [...asked.values()].every(({ fact }) => fact !== undefined),
     done: async () => {
       for (const { stop } of asked.values()) stop.abort();
       await Promise.all([...ending, ...[...asked.values()].map(({ done }) => done)]);

@@ -22,6 +22,8 @@ export type Session<Fact, Facts> = {
   readonly api: KubeApi;
   /** Asks exactly this from now on, again and again. */
   readonly poll: (polls: readonly Poll<Fact>[]) => void;
+  /** Whether everything that is asked was answered once. */
+  readonly isAnswered: () => boolean;
   /** What is known of the cluster now; the same value until something changes. */
   readonly observed: () => Observed<Facts>;
   /** Whether the first answer, good or bad, is still awaited. */
@@ -121,6 +123,7 @@ export function startSession<Fact, Facts>(options: SessionOptions<Fact, Facts>):
         return view.state === "syncing" && view.failure === undefined;
       }),
     poll: polling.want,
+    isAnswered: polling.isAnswered,
     absorb: (resource, raw) => asOwn(() => informerOf(resource, keyOf(raw))?.absorb(raw)),
     forget: (resource, key, uid) => asOwn(() => informerOf(resource, key)?.forget(key, uid)),
     expect: (resource, key) => {

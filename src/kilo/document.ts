@@ -35,7 +35,7 @@ export type OperationDocument = {
   readonly target: string;
   readonly action: Operation["action"];
   readonly kind: string;
-  readonly namespace: null;
+  readonly namespace: string | null;
   readonly name: string;
   readonly reason: string;
   readonly changes: readonly Change[];

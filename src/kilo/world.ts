@@ -1,7 +1,6 @@
 // A world file → the world the planner sees. Whatever cannot be read is kept as a finding, never thrown.
 
 import type { World as WorldFile, WorldCluster } from "../api/world.ts";
-import { canonicalText, fieldsOf, textOf } from "../core/json.ts";
 import { appendAll } from "../core/list.ts";
 import type { Cidr } from "../core/net/cidr.ts";
 import {
@@ -14,6 +13,7 @@ import {
   LOCAL,
   type Observed,
 } from "../core/world.ts";
+import { kindOf, metadataText, objectsIn } from "../core/world-objects.ts";
 import {
   type KiloFacts,
   type MtuFacts,
@@ -30,7 +30,9 @@ import type { KiloWorld } from "./plan.ts";
 
 /** Reads the objects of a world file. */
 export function readWorld(file: WorldFile): KiloWorld {
-  const clusters = file.clusters.map((cluster) => readCluster(cluster));
+  // A cluster that is only known by its name is of no ClusterMesh.
+  const reached = file.clusters.filter(({ local, access }) => local || access.length > 0);
+  const clusters = reached.map((cluster) => readCluster(cluster));
   const local = clusters.find(({ view }) => view.id === LOCAL);
   const idOf = new Map(clusters.map(({ view }) => [view.name, view.id]));
   return {
@@ -91,7 +93,11 @@ function readObjects(raw: readonly unknown[]): Objects {
   const unreadableMeshes: Unreadable[] = [];
   const serviceRanges: Cidr[] = [];
   let uid: string | undefined;
-  const objects = distinct(raw.flatMap(flatten), unreadable);
+  const { objects, repeated } = objectsIn(raw);
+  for (const { kind, name } of repeated) {
+    const detail = `there are two ${kind} objects of this name; one of them is used`;
+    unreadable.push({ kind: "object", name, detail });
+  }
   for (const object of objects) {
     switch (kindOf(object)) {
       case "Node": {
@@ -147,47 +153,3 @@ function withMtu(node: NodeFacts, cluster: Omit<MtuFacts, "path">): NodeFacts {
   const mtu = { ...node.mtu, pod: node.mtu.pod ?? cluster.pod, wireguard: node.mtu.wireguard ?? cluster.wireguard };
   return { ...node, mtu };
 }
-
-/** `kubectl get -o yaml` of several objects is a List. */
-function flatten(raw: unknown): readonly unknown[] {
-  const { items } = fieldsOf(raw);
-  const kind = kindOf(raw);
-  if (kind === undefined || !kind.endsWith("List") || !Array.isArray(items)) return [raw];
-  const itemKind = kind.slice(0, -"List".length);
-  if (itemKind === "") return items;
-  return items.map((item: unknown) => (kindOf(item) === undefined ? { ...fieldsOf(item), kind: itemKind } : item));
-}
-
-/** Kinds whose objects have no namespace, whatever their metadata says. */
-const clusterScoped: ReadonlySet<string> = new Set(["Node", "Peer", "Namespace", "ServiceCIDR"]);
-
-/** One object per kind and name. Which of two is taken must not depend on their order, so the text decides. */
-function distinct(objects: readonly unknown[], unreadable: Unreadable[]): readonly unknown[] {
-  const byName = new Map<string, unknown>();
-  const unnamed: unknown[] = [];
-  for (const object of objects) {
-    const name = metadataText(object, "name");
-    const kind = kindOf(object);
-    if (name === undefined || kind === undefined) {
-      unnamed.push(object);
-      continue;
-    }
-    const namespace = clusterScoped.has(kind) ? "" : (metadataText(object, "namespace") ?? "default");
-    const key = JSON.stringify([kind, namespace, name]);
-    const other = byName.get(key);
-    if (other === undefined) byName.set(key, object);
-    else {
-      const first = canonicalText(other);
-      const second = canonicalText(object);
-      if (first === second) continue;
-      const detail = `there are two ${kind} objects of this name; one of them is used`;
-      unreadable.push({ kind: "object", name, detail });
-      if (second > first) byName.set(key, object);
-    }
-  }
-  return [...byName.values(), ...unnamed];
-}
-
-const kindOf = (object: unknown): string | undefined => textOf(fieldsOf(object)["kind"]);
-const metadataText = (object: unknown, key: "name" | "namespace" | "uid"): string | undefined =>
-  textOf(fieldsOf(fieldsOf(object)["metadata"])[key]);

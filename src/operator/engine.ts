@@ -7,7 +7,7 @@
 
 import { canonicalText } from "../core/json.ts";
 import type { Operation, Plan } from "../core/plan.ts";
-import type { Provider, Remainder, Report } from "../core/provider.ts";
+import { forceAnnotation, type Provider, type Remainder, type Report } from "../core/provider.ts";
 import type { ApplyReport } from "../core/status.ts";
 import { type ClusterId, lastSeen } from "../core/world.ts";
 import type { Fleet } from "../fleet/fleet.ts";
@@ -21,7 +21,6 @@ import type { Metrics } from "./metrics.ts";
 import { Patience } from "./patience.ts";
 import { OwedTouches } from "./owed-touches.ts";
 import { graceBegins, type Graces, type PlanState, runningGraces, stateOf } from "./plan-state.ts";
-import { forceAnnotation } from "./finalizer.ts";
 import { needsWriting, type ReportInput, stepFor, writeReport } from "./report.ts";
 import type { Outcome, Scheduler, SchedulerOptions } from "./scheduler.ts";
 

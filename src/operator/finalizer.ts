@@ -11,9 +11,6 @@
 import type { Remainder } from "../core/provider.ts";
 import type { Failure } from "../core/world.ts";
 
-/** With this annotation, `"true"`, a deleted object goes at once, whatever it leaves behind. */
-export const forceAnnotation = "causeway.dev/force-delete";
-
 /** What to do about the finalizer. */
 export type FinalizerStep =
   | { readonly do: "nothing" }

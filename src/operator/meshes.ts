@@ -1,24 +1,16 @@
 // The two kinds of meshes an operator may keep: which one, by its flags, with where everything comes from.
 
-import { readFile } from "node:fs/promises";
 import { clusterMeshCrd, ciliumCrds } from "../api/crd.ts";
-import { ciliumProvider } from "../cilium/provider.ts";
 import type { Plan } from "../core/plan.ts";
 import type { Provider, SeriesEntry } from "../core/provider.ts";
 import { err, ok, type Result } from "../core/result.ts";
-import { kcpIntents } from "../fleet/kcp.ts";
-import { findClusterKind, watchManagementPlane } from "../fleet/management-plane.ts";
 import { defaultOptions } from "../kilo/plan.ts";
 import { kiloProvider } from "../kilo/provider.ts";
 import type { ClusterAccess } from "../kube/access.ts";
-import { apiOf, httpServer } from "../kube/http.ts";
-import { loadKubeconfig } from "../kube/kubeconfig-files.ts";
-import type { Refusal } from "../kube/refusal.ts";
 import type { Runtime } from "../kube/runtime.ts";
-import { ciliumPorts } from "./cilium-ports.ts";
+import { ciliumSetup, isForCilium, type MeshesError, noAccess } from "./cilium-setup.ts";
 import { defaultOperatorFlags, type OperatorFlags } from "./flag-table.ts";
 import type { Environment } from "./flags.ts";
-import { hubbleProbe } from "./hubble-probe.ts";
 import { type Operator, type OperatorOptions, startOperator } from "./operator.ts";
 import { ownAccess } from "./surroundings.ts";
 
@@ -36,14 +28,6 @@ export type Meshes = {
   readonly start: (common: CommonOptions) => Operator;
 };
 
-/** Why an operator cannot be started. */
-export type MeshesError = {
-  readonly exitCode: 2 | 3;
-  readonly message: string;
-  readonly detail: string;
-  readonly hint: string;
-};
-
 const ciliumLease = "causeway.networking.edge-portal.eu";
 
 /** The meshes that the flags ask for. */
@@ -52,8 +36,9 @@ export async function meshesFor(
   environment: Environment,
   runtime: Runtime,
 ): Promise<Result<Meshes, MeshesError>> {
-  const isCilium = flags.kcpKubeconfig !== undefined || flags.mgmtKubeconfig !== undefined;
-  return await (isCilium ? meshesOfCilium(flags, environment, runtime) : meshesOfKilo(flags, environment, runtime));
+  return await (isForCilium(flags)
+    ? meshesOfCilium(flags, environment, runtime)
+    : meshesOfKilo(flags, environment, runtime));
 }
 
 async function meshesOfKilo(
@@ -79,57 +64,12 @@ async function meshesOfCilium(
   environment: Environment,
   runtime: Runtime,
 ): Promise<Result<Meshes, MeshesError>> {
-  const { kcpKubeconfig, mgmtKubeconfig, nodeId } = flags;
-  const incomplete = missingFlag(flags);
-  if (incomplete !== undefined) return err(incomplete);
-  const { clock, log } = runtime;
-  const files = { readFile: (path: string) => readFile(path, "utf8"), clock, log };
-  const isKcp = kcpKubeconfig !== undefined;
-  const home = isKcp
-    ? await loadKubeconfig({ flag: kcpKubeconfig }, files)
-    : await ownAccess(flags, environment, runtime);
-  if (!home.ok) return err(noAccess(isKcp ? "kcp" : "the operator's own cluster", home.error));
-  const mgmt = mgmtKubeconfig === undefined ? home : await loadKubeconfig({ flag: mgmtKubeconfig }, files);
-  if (!mgmt.ok) return err(noAccess("the management plane", mgmt.error));
-  const ambiguous = await ambiguousKind(mgmt.value, flags, runtime);
-  if (ambiguous !== undefined) return err(ambiguous);
-  const namespace = flags.mgmtNamespace ?? defaultOperatorFlags.mgmtNamespace ?? "default";
-  const provider = ciliumProvider({
-    ciliumNamespace: flags.ciliumNamespace ?? defaultOperatorFlags.ciliumNamespace ?? "kube-system",
-    mgmtNamespace: namespace,
-    instance: nodeId,
-    meshCheckIntervalMs: flags.meshCheckIntervalMs,
-    ports: ciliumPorts,
-  });
+  const setup = await ciliumSetup(flags, environment, runtime);
+  if (!setup.ok) return setup;
+  const { provider, access, sources, isKcp } = setup.value;
   const isDefaultLease = flags.leaderElectionId === defaultOperatorFlags.leaderElectionId;
-  return ok(
-    startable(provider, isDefaultLease ? ciliumLease : flags.leaderElectionId, {
-      access: home.value,
-      definitions: isKcp ? [] : ciliumCrds(),
-      sources: (dial) => ({
-        instance: nodeId,
-        ...(isKcp
-          ? {
-              intents: kcpIntents({
-                workspace: apiOf(dial("kcp", home.value)),
-                exportName: flags.apiExportName,
-                externalUrl: flags.kcpExternalUrl,
-                connect: (url) => dial("kcp", { ...home.value, server: url }),
-              }),
-            }
-          : {}),
-        probe: hubbleProbe(runtime),
-        secrets: (onChange) => {
-          const api = apiOf(dial("management plane", mgmt.value));
-          const plane = watchManagementPlane(
-            { api, clusterResource: flags.mgmtClusterResource, namespace, runtime },
-            onChange,
-          );
-          return { ...plane, stop: () => plane.stop().finally(() => api.close()) };
-        },
-      }),
-    }),
-  );
+  const lease = isDefaultLease ? ciliumLease : flags.leaderElectionId;
+  return ok(startable(provider, lease, { access, sources, definitions: isKcp ? [] : ciliumCrds() }));
 }
 
 function startable<Intent, Fact, Facts, P extends Plan>(
@@ -149,32 +89,3 @@ function startable<Intent, Fact, Facts, P extends Plan>(
       }),
   };
 }
-
-function missingFlag({ kcpKubeconfig, mgmtKubeconfig, nodeId }: OperatorFlags): MeshesError | undefined {
-  if (kcpKubeconfig === undefined) return undefined;
-  const missing = mgmtKubeconfig === undefined ? "--mgmt-kubeconfig" : nodeId === undefined ? "--node-id" : undefined;
-  if (missing === undefined) return undefined;
-  const hint = "causeway operator --help says what it is for";
-  return { exitCode: 2, message: "a flag is missing", detail: `with --kcp-kubeconfig, ${missing} is needed`, hint };
-}
-
-/** Only what cannot pass by itself keeps us from starting: a management plane that is away is waited for. */
-async function ambiguousKind(
-  access: ClusterAccess,
-  flags: OperatorFlags,
-  runtime: Runtime,
-): Promise<MeshesError | undefined> {
-  const api = apiOf(httpServer(access, runtime, { requestTimeoutMs: flags.requestTimeoutMs }));
-  const found = await findClusterKind(api, flags.mgmtClusterResource, new AbortController().signal);
-  await api.close();
-  if (found.ok || found.error.mayPass) return undefined;
-  const hint = "name one with --mgmt-cluster-resource clusters.<version>.<group>";
-  return { exitCode: 2, message: "the kind of a cluster is not clear", detail: found.error.detail, hint };
-}
-
-const noAccess = (where: string, { code, detail, fix }: Refusal): MeshesError => ({
-  exitCode: 3,
-  message: `no access to ${where}`,
-  detail: `${code}: ${detail}`,
-  hint: fix,
-});

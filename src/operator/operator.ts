@@ -16,6 +16,11 @@ import { createEngine, type Engine, lanesFor } from "./engine.ts";
 import type { Metrics } from "./metrics.ts";
 import { createScheduler } from "./scheduler.ts";
 
+/** Where intents and credentials come from, if not from our own cluster; who we are, if that is not what it is. */
+export type Sources<Intent, Fact, Facts, P extends Plan> = (
+  dial: (cluster: string, access: ClusterAccess) => HttpServer,
+) => Pick<FleetOptions<Intent, Fact, Facts, P>, "instance" | "intents" | "secrets" | "probe">;
+
 /** What an operator needs. */
 export type OperatorOptions<Intent, Fact, Facts, P extends Plan> = {
   readonly provider: Provider<Intent, Fact, Facts, P>;
@@ -25,10 +30,7 @@ export type OperatorOptions<Intent, Fact, Facts, P extends Plan> = {
   readonly lookup: Lookup;
   /** Our own definitions, which are installed before we act. */
   readonly definitions: readonly CustomResourceDefinition[];
-  /** Where intents and credentials come from, if not from our own cluster; who we are, if that is not what it is. */
-  readonly sources?: (
-    dial: (cluster: string, access: ClusterAccess) => HttpServer,
-  ) => Pick<FleetOptions<Intent, Fact, Facts, P>, "instance" | "intents" | "secrets" | "probe">;
+  readonly sources?: Sources<Intent, Fact, Facts, P>;
   /** Who we are: in the Lease and in events. */
   readonly identity: string;
   readonly version: string;

@@ -1,13 +1,13 @@
 // What is written back to an intent: its finalizer, its status when it changed, and an event for what is new in it.
 
 import { fieldsOf, listOf, sameJson, textOf } from "../core/json.ts";
-import type { Remainder, Report } from "../core/provider.ts";
+import { forceAnnotation, type Remainder, type Report } from "../core/provider.ts";
 import { findingLimits, settleConditions, type StoredCondition } from "../core/status.ts";
 import type { IntentRecord } from "../fleet/intent-feed.ts";
 import type { KubeFailure } from "../kube/failure.ts";
 import type { Diagnostic } from "../core/diagnostic.ts";
 import { type EventNote, sendEvents } from "./events.ts";
-import { type FinalizerStep, finalizerStep, forceAnnotation, mayComeBack } from "./finalizer.ts";
+import { type FinalizerStep, finalizerStep, mayComeBack } from "./finalizer.ts";
 
 /** What is written for one intent. */
 export type ReportInput<Intent> = {

@@ -1,10 +1,9 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import { stringify } from "yaml";
 import { ok, type Result } from "../../core/result.ts";
-import { defaultOptions, type KiloOptions, type KiloWorld, planKilo } from "../../kilo/plan.ts";
-import { type PlanDocument, planDocument } from "../../kilo/document.ts";
-import { readWorld } from "../../kilo/world.ts";
+import { defaultOptions, type KiloOptions } from "../../kilo/plan.ts";
 import { type CliError, formatError } from "../exit.ts";
+import { joinDocuments, type PlanDocument, planOfFile } from "../plan-document.ts";
 import type { Terminal } from "../terminal.ts";
 import { planTable } from "../views/plan-table.ts";
 import { loadWorld } from "../world-file.ts";
@@ -13,6 +12,14 @@ type Flags = {
   readonly file: readonly string[] | undefined;
   readonly kubeconfig: string | undefined;
   readonly context: string | undefined;
+  readonly kcpKubeconfig: string | undefined;
+  readonly mgmtKubeconfig: string | undefined;
+  readonly mgmtNamespace: string | undefined;
+  readonly mgmtClusterResource: string | undefined;
+  readonly nodeId: string | undefined;
+  readonly apiExportName: string | undefined;
+  readonly kcpExternalUrl: string | undefined;
+  readonly ciliumNamespace: string | undefined;
   readonly timeout: number;
   readonly output: "table" | "json" | "yaml";
   readonly exitCode: boolean;
@@ -26,19 +33,22 @@ type Flags = {
 const help = `
 A world file holds clusters and the objects seen in them (docs/world-file.md); it is what
 scenarios, snapshots and bug reports are made of. Without one, the ClusterMeshes of the cluster that
-your kubeconfig leads to and the clusters they name are read, as the operator would do it. Nothing is
-written anywhere.
+your kubeconfig leads to and the clusters they name are read, as the operator would do it. With
+--kcp-kubeconfig or --mgmt-kubeconfig, also from the environment, these are meshes of clusters that run
+Cilium. Nothing is written anywhere.
 
 Examples:
   causeway plan                                          # the living clusters
   causeway plan --kubeconfig hub.yaml --exit-code        # exit 1 when the operator would write something
   causeway plan -f test/scenarios/two-clusters.yaml
+  causeway plan -f test/scenarios-cilium/two-clusters.yaml
+  causeway plan --kcp-kubeconfig kcp.yaml --mgmt-kubeconfig mgmt.yaml --node-id eu-1
   causeway plan -f world.yaml -o json | jq '.operations[] | [.target, .action, .name, .reason]'
   causeway plan -f hub.yaml -f edge.yaml --exit-code     # exit 1 when something would change
   kubectl get nodes,peers -o yaml                        # objects to paste into a world file
 
 Exit codes: 0 fine · 1 changes pending (with --exit-code) · 2 bad usage or input ·
-3 a file, or the cluster with the ClusterMeshes, could not be reached`;
+3 a file, or the cluster with the meshes, could not be reached`;
 
 /** \`causeway plan\`: what would be done, and why. */
 export function planCommand(terminal: Terminal, exit: (code: number) => void): Command {
@@ -50,6 +60,14 @@ export function planCommand(terminal: Terminal, exit: (code: number) => void): C
     .option("-f, --file <world>", "world file to plan for; - is standard input; may be given several times", collect)
     .option("--kubeconfig <file>", "without -f: kubeconfig of the cluster that holds the ClusterMeshes")
     .option("--context <name>", "without -f: the context to use in it")
+    .option("--kcp-kubeconfig <path>", "without -f: kubeconfig of the kcp workspace that holds the APIExport")
+    .option("--mgmt-kubeconfig <path>", "without -f: kubeconfig of the management plane")
+    .option("--mgmt-namespace <namespace>", "namespace of the clusters on the management plane (default: default)")
+    .option("--mgmt-cluster-resource <resource>", "without -f: the kind of a cluster there")
+    .option("--node-id <name>", "who the operator is: what it wrote is its own; needed with --kcp-kubeconfig")
+    .option("--api-export-name <name>", "without -f: name of the APIExport")
+    .option("--kcp-external-url <url>", "without -f: where kcp is reached, in place of what it publishes")
+    .option("--cilium-namespace <namespace>", "namespace that Cilium is installed in (default: kube-system)")
     .option("--timeout <seconds>", "without -f: how long to wait for clusters that do not answer", wholeSeconds, 10)
     .addOption(
       new Option("-o, --output <format>", "how to print the plan").choices(["table", "json", "yaml"]).default("table"),
@@ -80,24 +98,46 @@ async function runPlan(flags: Flags, terminal: Terminal): Promise<number> {
     pruneLegacy: flags.pruneLegacy,
     policy: { ...defaultOptions.policy, upsertOnly: flags.upsertOnly },
   };
-  const world = await worldFor(flags, options, terminal);
-  if (!world.ok) {
-    terminal.note(formatError(world.error));
-    return world.error.exitCode;
+  const document = await documentFor(flags, options, terminal);
+  if (!document.ok) {
+    terminal.note(formatError(document.error));
+    return document.error.exitCode;
   }
-  const document = planDocument(world.value, planKilo(world.value, options));
-  terminal.out(render(document, flags, terminal));
-  return flags.exitCode && document.operations.length > 0 ? 1 : 0;
+  terminal.out(render(document.value, flags, terminal));
+  return flags.exitCode && document.value.operations.length > 0 ? 1 : 0;
 }
 
-async function worldFor(flags: Flags, options: KiloOptions, terminal: Terminal): Promise<Result<KiloWorld, CliError>> {
-  if (flags.file === undefined) {
-    // Loaded here: to plan for a file takes no HTTP client.
-    const { liveWorld } = await import("../live-world.ts");
-    return await liveWorld({ ...flags, timeoutMs: flags.timeout * 1000 }, options, terminal);
+async function documentFor(
+  flags: Flags,
+  options: KiloOptions,
+  terminal: Terminal,
+): Promise<Result<PlanDocument, CliError>> {
+  if (flags.file !== undefined) {
+    const file = await loadWorld(flags.file, terminal.readStdin);
+    return file.ok ? ok(await planOfFile(file.value, options, flags)) : file;
   }
-  const file = await loadWorld(flags.file, terminal.readStdin);
-  return file.ok ? ok(readWorld(file.value)) : file;
+  // Loaded here: to plan for a file takes no HTTP client.
+  const { planOfLiving } = await import("../plan-of-living.ts");
+  const live = { operatorFlags: operatorFlagsOf(flags), timeoutMs: flags.timeout * 1000 };
+  const document = await planOfLiving(live, options, terminal);
+  return document.ok ? ok(joinDocuments([document.value])) : document;
+}
+
+/** The flags that the operator has, too, as it reads them: it knows their environment and what fits. */
+function operatorFlagsOf(flags: Flags): readonly string[] {
+  const given: Readonly<Record<string, string | undefined>> = {
+    "--kubeconfig": flags.kubeconfig,
+    "--context": flags.context,
+    "--kcp-kubeconfig": flags.kcpKubeconfig,
+    "--mgmt-kubeconfig": flags.mgmtKubeconfig,
+    "--mgmt-namespace": flags.mgmtNamespace,
+    "--mgmt-cluster-resource": flags.mgmtClusterResource,
+    "--node-id": flags.nodeId,
+    "--api-export-name": flags.apiExportName,
+    "--kcp-external-url": flags.kcpExternalUrl,
+    "--cilium-namespace": flags.ciliumNamespace,
+  };
+  return Object.entries(given).flatMap(([flag, value]) => (value === undefined ? [] : [`${flag}=${value}`]));
 }
 
 function render(document: PlanDocument, flags: Flags, terminal: Terminal): string {

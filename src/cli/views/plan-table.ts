@@ -2,8 +2,9 @@
 
 import pc from "picocolors";
 import type { Diagnostic } from "../../core/diagnostic.ts";
-import type { Field } from "../../core/plan.ts";
-import type { HoldDocument, OperationDocument, PeerDocument, PlanDocument } from "../../kilo/document.ts";
+import type { Change, Field } from "../../core/plan.ts";
+import type { HoldDocument, OperationDocument, PeerDocument } from "../../kilo/document.ts";
+import type { PlanDocument } from "../plan-document.ts";
 
 /** How the table is drawn. */
 export type TableOptions = { readonly color: boolean; readonly verbose: boolean };
@@ -20,6 +21,8 @@ export function planTable(document: PlanDocument, { color, verbose }: TableOptio
   if (findings.length > 0) blocks.push([paint.bold("findings"), ...findings].join("\n"));
   if (plan.meshes.length > 0)
     blocks.push([paint.bold("meshes"), ...plan.meshes.flatMap((mesh) => meshLines(mesh, paint))].join("\n"));
+  if (plan.intents.length > 0)
+    blocks.push([paint.bold("status"), ...plan.intents.flatMap((intent) => intentLines(intent, paint))].join("\n"));
   blocks.push(summaryLine(plan, paint));
   return `${blocks.join("\n\n")}\n`;
 }
@@ -37,7 +40,8 @@ function targetBlock(target: string, plan: PlanDocument, paint: Paint): string {
     list.filter((each) => each.target === target);
   const peers = here(plan.peers);
   const operations = here(plan.operations);
-  const header = `${paint.bold(target)}  ${count(peers.length, "peer")} wanted, ${count(operations.length, "write")}`;
+  const wanted = peers.length === 0 && !isOfPeers(plan) ? "" : `${count(peers.length, "peer")} wanted, `;
+  const header = `${paint.bold(target)}  ${wanted}${count(operations.length, "write")}`;
   return [
     header,
     ...(operations.length === 0
@@ -47,24 +51,39 @@ function targetBlock(target: string, plan: PlanDocument, paint: Paint): string {
   ].join("\n");
 }
 
+const isOfPeers = ({ peers, meshes }: PlanDocument): boolean => peers.length > 0 || meshes.length > 0;
+
 const signs = { create: "+", update: "~", delete: "-", touch: "·" } as const;
 
 function operationLines(operation: OperationDocument, peers: readonly PeerDocument[], paint: Paint): string[] {
-  const { action, name, reason, changes } = operation;
+  const { action, kind, namespace, reason, changes } = operation;
+  const own = namespace === null ? operation.name : `${namespace}/${operation.name}`;
+  const name = kind === "Peer" ? own : `${kind} ${own}`;
   const painters = { create: paint.green, update: paint.yellow, delete: paint.red, touch: paint.cyan };
   const head = `  ${painters[action](`${signs[action]} ${action.padEnd(6)} ${name}`)}  ${paint.dim(reason)}`;
-  if (action === "create") {
+  if (action === "create" && kind === "Peer") {
     const peer = peers.find((each) => each.name === name);
     if (peer === undefined) return [head];
     const endpoint = peer.endpoint === null ? "no endpoint (roams)" : `${peer.endpoint} (${peer.endpointFrom})`;
     return [head, paint.dim(`      ${peer.allowedIPs.join(" ")}${peer.anchor ? "  anchor" : ""}  via ${endpoint}`)];
   }
-  return [head, ...changes.map(({ path, from, to }) => paint.dim(`      ${path}: ${show(from)} → ${show(to)}`))];
+  return [head, ...changes.map((change) => paint.dim(`      ${changeText(change, action)}`))];
 }
+
+/** What was noted about an object is for the next plan; people are told that it changes. */
+const recordPath = "metadata.annotations.causeway.dev/shares-";
+
+function changeText({ path, from, to }: Change, action: OperationDocument["action"]): string {
+  if (path.startsWith(recordPath)) return `${path}: ${to === null ? "removed" : "what is ours here"}`;
+  return action === "create" ? `${path}: ${show(to)}` : `${path}: ${show(from)} → ${show(to)}`;
+}
+
+const valueMax = 400;
 
 function show(field: Field): string {
   if (field === null) return "none";
-  return Array.isArray(field) ? `[${field.join(" ")}]` : String(field);
+  const text = Array.isArray(field) ? `[${field.join(" ")}]` : String(field);
+  return text.length > valueMax ? `${text.slice(0, valueMax)}… (${text.length} characters)` : text;
 }
 
 function holdLines({ reason, detail, objects }: HoldDocument, paint: Paint): string[] {
@@ -93,6 +112,18 @@ function meshLines({ mesh, state, conditions, clusters }: PlanDocument["meshes"]
     return paint.dim(`    ${name}: ${count(registeredPeers, "usable node")}${skipped}${seen}`);
   });
   return [head, ...members];
+}
+
+function intentLines(intent: PlanDocument["intents"][number], paint: Paint): string[] {
+  const { kind, workspace, namespace, name, conditions, status } = intent;
+  const place = [workspace, namespace, name].filter((part) => part !== null).join("/");
+  const phase = status["phase"];
+  const lines = conditions.map(({ type, status: value, reason, message }) => {
+    const painter =
+      value === "Unknown" ? paint.yellow : (value === "True") === (type !== "Degraded") ? paint.green : paint.red;
+    return `    ${type}=${painter(value)} ${paint.dim(`(${reason}: ${message})`)}`;
+  });
+  return [`  ${kind} ${place}  ${typeof phase === "string" ? phase : ""}`.trimEnd(), ...lines];
 }
 
 function summaryLine({ summary, diagnostics }: PlanDocument, paint: Paint): string {

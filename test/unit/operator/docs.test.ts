@@ -7,7 +7,7 @@ import { parse } from "yaml";
 import { clusterMeshFinalizer } from "../../../src/api/cluster-mesh.ts";
 import { kiloCatalogue } from "../../../src/kilo/diagnostics.ts";
 import { refusals } from "../../../src/kube/refusal.ts";
-import { forceAnnotation } from "../../../src/operator/finalizer.ts";
+import { forceAnnotation } from "../../../src/core/provider.ts";
 
 const root = join(import.meta.dirname, "../../..");
 const read = (path: string): string => readFileSync(join(root, path), "utf8");

@@ -1,0 +1,65 @@
+// A Cluster of the management plane: what it says about whose it is, and whether it can be used.
+
+import {
+  ciliumCapability,
+  type ManagementCluster,
+  managementClusterSchema,
+  noWorkspace,
+} from "../api/management-cluster.ts";
+import { kcpClusterAnnotation } from "../api/networking.ts";
+import { parseWith } from "../api/problem.ts";
+import { fieldsOf, textOf } from "./json.ts";
+import type { Failure, SecretAccess } from "./world.ts";
+
+/** What is read of a Cluster. */
+export type ManagedCluster = {
+  readonly isReady: boolean;
+  readonly notReady: string;
+  readonly secret: { readonly name: string; readonly key: string | undefined } | undefined;
+  readonly cilium: { readonly status: string; readonly detail: string } | undefined;
+  readonly workspace: string | undefined;
+};
+
+/** Reads a Cluster; what is not of the form that is known reads as not there. */
+export function readManagedCluster(raw: unknown): ManagedCluster {
+  const parsed = parseWith(managementClusterSchema, raw);
+  const cluster: ManagementCluster | undefined = parsed.success ? parsed.data : undefined;
+  const { annotations, labels } = fieldsOf(fieldsOf(raw)["metadata"]);
+  const ready = cluster?.status?.conditions?.find(({ type }) => type === "Ready");
+  const capability = cluster?.status?.capabilities?.find(({ name }) => name === ciliumCapability);
+  const details = capability?.details ?? {};
+  const ref = cluster?.status?.kubeconfigSecretRef;
+  return {
+    isReady: ready?.status === "True",
+    notReady: `the management plane says that the cluster is not ready${
+      ready?.message === undefined ? "" : `: ${ready.message.slice(0, 500)}`
+    }`,
+    secret: ref === undefined ? undefined : { name: ref.name, key: ref.key },
+    cilium:
+      capability === undefined || details["status"] === undefined
+        ? undefined
+        : {
+            status: details["status"],
+            detail: `capability ${ciliumCapability} of the management plane is ${JSON.stringify(details["status"])}`,
+          },
+    workspace: textOf(fieldsOf(annotations)[kcpClusterAnnotation]) ?? textOf(fieldsOf(labels)[kcpClusterAnnotation]),
+  };
+}
+
+/** Whether a Cluster may be asked for on behalf of the workspace that an access names. */
+export const belongsTo = ({ workspace }: ManagedCluster, { key }: SecretAccess): boolean =>
+  workspace === undefined || key === noWorkspace || workspace === key;
+
+/** Why there is no way in: the Cluster is not there, or it is another workspace's. */
+export function noSuchCluster({ namespace, secret }: SecretAccess, found: ManagedCluster | undefined): Failure {
+  const whose = found === undefined ? "" : " that belongs to this workspace";
+  const detail = `the management plane has no Cluster ${JSON.stringify(secret)} in namespace ${namespace}${whose}`;
+  return { kind: "missing", detail };
+}
+
+/** Why a Cluster is not looked at for the time being; what is known of it stays as it is. */
+export function unusableCluster({ isReady, notReady, cilium }: ManagedCluster): Failure | undefined {
+  if (!isReady) return { kind: "unreachable", detail: notReady };
+  if (cilium === undefined || cilium.status === "ready") return undefined;
+  return { kind: "unreachable", detail: `Cilium not found: ${cilium.detail}` };
+}
