@@ -116,7 +116,9 @@ export function planShare(input: ShareInput): SharePlan {
     if (wish !== undefined) {
       const was = before === undefined ? present : before.was;
       const set = wish.secret === true ? whateverIsThere : wish.value;
-      next.set(path, { intents: sorted(wish.intents), was, set });
+      // An intent in doubt keeps its hold although somebody else wishes for the same.
+      const doubtful = (before?.intents ?? []).filter((intent) => input.fateOf(intent, path) === "doubtful");
+      next.set(path, { intents: sorted([...wish.intents, ...doubtful]), was, set });
       fields[path] = wish.value;
       if (wish.sealed !== undefined) sealed[path] = wish.sealed;
     } else if (before !== undefined && before.intents.some((intent) => input.fateOf(intent, path) === "doubtful")) {

@@ -3,7 +3,6 @@
 
 import { describe, expect, test } from "vitest";
 import { ciliumDefaults } from "../../../src/cilium/kind-plan.ts";
-import { kindPlanners } from "../../../src/cilium/kind-planners.ts";
 import { ciliumProvider } from "../../../src/cilium/provider.ts";
 import {
   binding,
@@ -79,7 +78,7 @@ function lab(): Lab {
       });
     }
   }
-  const provider = ciliumProvider({ ...ciliumDefaults, instance: "lab", ports: toyPorts }, kindPlanners);
+  const provider = ciliumProvider({ ...ciliumDefaults, instance: "lab", ports: toyPorts });
   return { ...made, provider };
 }
 
