@@ -13,6 +13,8 @@ export type Probe = (probe: unknown, signal: AbortSignal) => Promise<Result<unkn
 export type Polling<Fact> = {
   /** Asks exactly these from now on; what is asked already goes on, more or less often than before. */
   readonly want: (polls: readonly Poll<Fact>[]) => void;
+  /** Whether a question was never answered so far, well or badly. */
+  readonly isSettling: () => boolean;
   /** The latest answers; the same list until one of them means something else. */
   readonly facts: () => readonly Fact[];
   /** Whether everything that is asked was answered once, if only with why not. */
@@ -144,6 +146,7 @@ export function startPolling<Fact>(options: {
       for (const [key, poll] of wanted) if (!asked.has(key)) asked.set(key, begin(poll));
       if (dropped) refresh();
     },
+    isSettling: () => [...asked.values()].some(({ fact }) => fact === undefined),
     facts: () => known,
     isAnswered: () => [...asked.values()].every(({ fact }) => fact !== undefined),
     done: async () => {

@@ -1,5 +1,6 @@
 // One cluster's lifetime: its connection, its informers, and what is known of it as one observed value.
 
+import { setMaxListeners } from "node:events";
 import { fieldsOf, textOf } from "../core/json.ts";
 import type { Poll, ReadOnce, Seen, Watched } from "../core/provider.ts";
 import { type Resource, resourceName, type Scope } from "../core/resource.ts";
@@ -60,6 +61,7 @@ type Sight<Fact> = {
 export function startSession<Fact, Facts>(options: SessionOptions<Fact, Facts>): Session<Fact, Facts> {
   const { api, observation, runtime } = options;
   const lifetime = new AbortController();
+  setMaxListeners(0, lifetime.signal); // one per kind that is watched, and per question that is asked
   let known: (Sight<Fact> & { readonly value: Observed<Facts> }) | undefined;
   let writing = false;
   const expected = new Map<Resource, Set<string>>();
@@ -118,6 +120,7 @@ export function startSession<Fact, Facts>(options: SessionOptions<Fact, Facts>):
     },
     isSettling: () =>
       once.isSettling() ||
+      polling.isSettling() ||
       watched.some(({ informer }) => {
         const view = informer.view();
         return view.state === "syncing" && view.failure === undefined;

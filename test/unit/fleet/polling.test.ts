@@ -112,3 +112,18 @@ test("a question that is not for a pod goes to whoever knows to ask it; a failur
   ]);
   await lab.end();
 });
+
+test("a mesh is not reported anew after a restart: what was never answered is still awaited", async () => {
+  const lab = openLab((pod) =>
+    pod === "slow" ? new Promise(() => undefined) : Promise.resolve(pod === "bad" ? err({ detail: "down" }) : ok("fine")),
+  );
+  expect(lab.polling.isSettling()).toBe(false);
+  lab.polling.want([poll("good", 5_000), poll("bad", 5_000)]);
+  expect(lab.polling.isSettling()).toBe(true);
+  await lab.pass(1);
+  expect(lab.polling.isSettling()).toBe(false);
+  lab.polling.want([poll("good", 5_000), poll("bad", 5_000), poll("slow", 5_000)]);
+  await lab.pass(1);
+  expect(lab.polling.isSettling()).toBe(true);
+  await lab.end();
+});
