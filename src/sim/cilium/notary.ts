@@ -36,6 +36,8 @@ export class Notary {
   #serial = 0;
   /** Every key so far, as it stands in its PEM. */
   readonly keys: string[] = [];
+  /** Who vouches for each key, by their public parts. */
+  readonly issuers = new Map<string, string>();
 
   make({ subject, notBeforeMs, notAfterMs, issuer, isCa = false, names = [], usage }: Wanted): Pair {
     this.#serial += 1;
@@ -56,6 +58,7 @@ export class Notary {
     };
     const keyPem = pem(keyMark, key);
     this.keys.push(key);
+    this.issuers.set(statement.key, statement.issuerKey);
     return { certPem: pem(certificateMark, JSON.stringify(statement)), keyPem };
   }
 

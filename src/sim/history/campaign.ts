@@ -2,8 +2,8 @@
 
 import { Worker } from "node:worker_threads";
 import type { Violation } from "./safety.ts";
-import { playStory, type Verdict } from "./history.ts";
-import { type Story, storyOf } from "./story.ts";
+import type { Verdict } from "./history.ts";
+import { type Acted, type Theatre, theatreOf, type TheatreName } from "./theatre.ts";
 
 /** What came of one history of a campaign. */
 export type Outcome = {
@@ -19,6 +19,7 @@ export type CampaignOptions = {
   readonly firstSeed: number;
   readonly histories: number;
   readonly jobs: number;
+  readonly theatre: TheatreName;
   /** Ends the campaign at the first rule that is broken. */
   readonly stopsAtFirst: boolean;
   readonly onOutcome: (outcome: Outcome) => void;
@@ -43,16 +44,20 @@ export async function runCampaign(options: CampaignOptions): Promise<void> {
   };
   if (options.jobs === 1) {
     for (let seeds = take(); seeds.length > 0; seeds = take()) {
-      for (const seed of seeds) if (!isOver) told(await playSeed(seed));
+      for (const seed of seeds) if (!isOver) told(await playSeed(seed, options.theatre));
     }
     return;
   }
-  await Promise.all(Array.from({ length: options.jobs }, () => runWorker(take, told)));
+  await Promise.all(Array.from({ length: options.jobs }, () => runWorker(options.theatre, take, told)));
 }
 
-function runWorker(take: () => readonly number[], told: (outcome: Outcome) => void): Promise<void> {
+function runWorker(
+  theatre: TheatreName,
+  take: () => readonly number[],
+  told: (outcome: Outcome) => void,
+): Promise<void> {
   return new Promise((resolve, reject) => {
-    const worker = new Worker(new URL("worker.js", import.meta.url));
+    const worker = new Worker(new URL("worker.js", import.meta.url), { workerData: theatre });
     const send = (): void => {
       const seeds = take();
       if (seeds.length === 0) void worker.terminate().then(() => resolve());
@@ -68,27 +73,26 @@ function runWorker(take: () => readonly number[], told: (outcome: Outcome) => vo
   });
 }
 
-/**
- * The history of one seed. Nothing is left of the one before: collected now, it costs nothing, while halfway through this
- * one both would be copied. Without `--expose-gc` it is collected whenever the engine likes.
- */
-export async function playSeed(seed: number): Promise<Outcome> {
-  globalThis.gc?.({ type: "minor", execution: "sync" });
-  const { violation, digest, seen, virtualMs } = await playStory(storyOf(String(seed)));
+/** The history of one seed. */
+export async function playSeed(seed: number, theatre: TheatreName): Promise<Outcome> {
+  const { violation, digest, seen, virtualMs } = await theatreOf(theatre)(({ storyOf, play }) =>
+    play(storyOf(String(seed))),
+  );
   return { seed, violation, digest, seen: [...seen], virtualMs };
 }
 
 /** The smallest part of a story, by leaving out steps, that still breaks the same rule. */
-export async function shrink(
+export async function shrink<Story extends Acted>(
+  { play }: Pick<Theatre<Story>, "play">,
   story: Story,
   rule: string,
 ): Promise<{ readonly kept: readonly number[]; readonly verdict: Verdict }> {
   let kept = story.steps.map((_, index) => index);
-  let verdict = await playStory(story);
+  let verdict = await play(story);
   for (let size = Math.ceil(kept.length / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2)) {
     for (let at = 0; at < kept.length; ) {
       const fewer = kept.filter((_, index) => index < at || index >= at + size);
-      const tried = await playStory(partOf(story, fewer));
+      const tried = await play(partOf(story, fewer));
       if (tried.violation?.rule !== rule) at += size;
       else {
         kept = fewer;
@@ -100,7 +104,7 @@ export async function shrink(
 }
 
 /** A story with some of its steps only. */
-export const partOf = (story: Story, kept: readonly number[]): Story => ({
+export const partOf = <Story extends Acted>(story: Story, kept: readonly number[]): Story => ({
   ...story,
   steps: story.steps.filter((_, index) => kept.includes(index)),
 });

@@ -4,10 +4,8 @@ import { writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { Command, InvalidArgumentError } from "commander";
 import { type Outcome, partOf, runCampaign, shrink } from "./campaign.ts";
-import { playStory, type Verdict } from "./history.ts";
-import { expected } from "./sometimes.ts";
-import { storyOf } from "./story.ts";
-import { storyInWords } from "./words.ts";
+import type { Verdict } from "./history.ts";
+import { type Acted, type Theatre, theatreOf } from "./theatre.ts";
 
 type Options = {
   readonly histories: number;
@@ -17,6 +15,7 @@ type Options = {
   readonly trace?: string;
   readonly save?: string;
   readonly stopAtFirst: boolean;
+  readonly cilium: boolean;
 };
 
 const program = new Command("npm run sim --")
@@ -31,29 +30,32 @@ const program = new Command("npm run sim --")
   .option("--only <numbers>", "of one seed, these steps of its story alone: 1,4", list)
   .option("--trace <file>", "of one seed, everything that happened")
   .option("--save <file>", "of one seed, the fleet as it was at the end, as a world file for `causeway plan -f`")
-  .option("--stop-at-first", "end at the first rule that is broken", false);
+  .option("--stop-at-first", "end at the first rule that is broken", false)
+  .option("--cilium", "histories of clusters that run Cilium, with tenants in kcp", false);
 
 program.parse();
 const options: Options = program.opts();
+const theatre = options.cilium ? "cilium" : "kilo";
 const isSingle = options.only !== undefined || options.trace !== undefined || options.save !== undefined;
 if (isSingle && options.histories !== 1 && program.getOptionValueSource("histories") !== "default") {
   console.error("--only, --trace and --save are about one history: leave --histories out, or make it 1");
   process.exitCode = 2;
-} else if (isSingle) await single();
-else await campaign();
+} else if (isSingle) await theatreOf(theatre)(single);
+else await theatreOf(theatre)(campaign);
 
-async function single(): Promise<void> {
+async function single<Story extends Acted>({ storyOf, play, inWords, ...told }: Theatre<Story>): Promise<void> {
   const story = storyOf(String(options.seed));
   const kept = options.only?.map((number) => number - 1) ?? story.steps.map((_, index) => index);
-  const verdict = await playStory(partOf(story, kept));
+  const verdict = await play(partOf(story, kept));
   if (options.trace !== undefined) writeFileSync(options.trace, `${verdict.trace.join("\n")}\n`);
   if (options.save !== undefined) writeFileSync(options.save, verdict.world());
-  console.error(storyInWords(story, kept));
+  console.error(inWords(story, kept));
   if (verdict.violation !== undefined) tellOf(options.seed, verdict, kept, story.steps.length);
-  conclude(1, verdict.violation === undefined ? [] : [options.seed], verdict.seen, { digest: verdict.digest });
+  const failed = verdict.violation === undefined ? [] : [options.seed];
+  conclude(1, failed, { seen: verdict.seen, expected: told.expected }, { digest: verdict.digest });
 }
 
-async function campaign(): Promise<void> {
+async function campaign<Story extends Acted>({ storyOf, play, inWords, expected }: Theatre<Story>): Promise<void> {
   const startedMs = performance.now();
   const seen = new Set<string>();
   const failed: Outcome[] = [];
@@ -65,6 +67,7 @@ async function campaign(): Promise<void> {
     firstSeed: options.seed,
     histories: options.histories,
     jobs: Math.min(options.jobs, Math.ceil(options.histories / 8)),
+    theatre,
     stopsAtFirst: options.stopAtFirst,
     onOutcome: (outcome) => {
       done += 1;
@@ -84,15 +87,15 @@ async function campaign(): Promise<void> {
   failed.sort((a, b) => a.seed - b.seed);
   for (const { seed, violation } of failed.slice(0, 3)) {
     const story = storyOf(String(seed));
-    const { kept, verdict } = await shrink(story, violation?.rule ?? "");
-    console.error(`\n${storyInWords(story, kept)}`);
+    const { kept, verdict } = await shrink({ play }, story, violation?.rule ?? "");
+    console.error(`\n${inWords(story, kept)}`);
     tellOf(seed, verdict, kept, story.steps.length);
   }
   const seconds = (performance.now() - startedMs) / 1_000;
   conclude(
     done,
     failed.map(({ seed }) => seed),
-    seen,
+    { seen, expected },
     {
       rules: [...new Set(failed.map(({ violation }) => violation?.rule ?? ""))].sort(),
       seconds: Math.round(seconds * 10) / 10,
@@ -105,13 +108,20 @@ async function campaign(): Promise<void> {
 
 function tellOf(seed: number, { violation }: Verdict, kept: readonly number[], steps: number): void {
   if (violation === undefined) return;
+  const which = options.cilium ? "--cilium " : "";
   const only = kept.length === steps ? "" : ` --only ${kept.map((index) => index + 1).join(",") || "0"}`;
   console.error(`${violation.rule} is broken at ${(violation.atMs / 1000).toFixed(1)} s: ${violation.detail}`);
-  console.error(`replay it: npm run sim -- --histories 1 --seed ${seed}${only} --trace history.log`);
-  console.error(`keep it:   npm run sim -- --histories 1 --seed ${seed}${only} --save scenario.yaml`);
+  console.error(`replay it: npm run sim -- ${which}--histories 1 --seed ${seed}${only} --trace history.log`);
+  if (!options.cilium)
+    console.error(`keep it:   npm run sim -- --histories 1 --seed ${seed}${only} --save scenario.yaml`);
 }
 
-function conclude(histories: number, failedSeeds: readonly number[], seen: ReadonlySet<string>, more: object): void {
+function conclude(
+  histories: number,
+  failedSeeds: readonly number[],
+  { seen, expected }: { readonly seen: ReadonlySet<string>; readonly expected: readonly string[] },
+  more: object,
+): void {
   const sometimes = {
     seen: [...seen].sort(),
     unseen: expected.filter((each) => !seen.has(each)),

@@ -5,8 +5,9 @@ import { defaultOptions, type KiloPlan } from "../../kilo/plan.ts";
 import { kiloProvider } from "../../kilo/provider.ts";
 import type { ClusterAccess } from "../../kube/access.ts";
 import { hostOf } from "../../kube/access.ts";
+import type { HttpOptions } from "../../kube/http.ts";
 import type { HttpAnswer, HttpRequest, Interceptor, Send } from "../../kube/interceptor.ts";
-import { type Clock, type Log, type LogFields, type Random, sleepWith } from "../../kube/runtime.ts";
+import { type Clock, type Log, type LogFields, type Random, type Runtime, sleepWith } from "../../kube/runtime.ts";
 import { noMetrics } from "../../operator/metrics.ts";
 import { type Operator, startOperator } from "../../operator/operator.ts";
 import { deadlines } from "../deadlines.ts";
@@ -35,6 +36,14 @@ export type ProcessOptions = {
   readonly lookup: (name: string) => Promise<readonly string[]>;
   readonly hasLease: boolean;
   readonly events: ProcessEvents;
+  /** Starts another operator than Kilo's. */
+  readonly launch?: (parts: LaunchParts) => Operator;
+};
+
+/** What the operator of a process is given: the rest of the world, as this process sees it. */
+export type LaunchParts = {
+  readonly runtime: Runtime;
+  readonly http: (access: ClusterAccess) => Pick<HttpOptions, "interceptors">;
 };
 
 const leaseOf = { namespace: "kilo-system", name: "causeway" };
@@ -65,38 +74,38 @@ export class OperatorProcess {
     if (this.#life !== undefined) return;
     const { name, random, access, serversByHost, weatherOf, lookup, hasLease, events } = this.#options;
     const life = new Life(this.#options.clock, () => this.skewMs);
-    const provider = kiloProvider(defaultOptions);
     this.#life = life;
-    this.#operator = startOperator({
-      definitions: [clusterMeshCrd()],
-      provider: {
-        ...provider,
-        plan: (world) => {
-          const plan = provider.plan(world);
-          events.onPlan(plan);
-          return plan;
+    const runtime: Runtime = { clock: life.clock, random, log: logTo(events.onLog, life) };
+    const http: LaunchParts["http"] = (each) => {
+      const cluster = hostOf(each).replace(/\.sim:6443$/, "");
+      const stations = [deadlines(life.clock), weatherOf(cluster).station(life.clock), simAccess(each, serversByHost)];
+      return { interceptors: [told(events.onSend), life.station, traced(cluster, events.onRequest), ...stations] };
+    };
+    const provider = kiloProvider(defaultOptions);
+    const startKilo = (): Operator =>
+      startOperator({
+        definitions: [clusterMeshCrd()],
+        provider: {
+          ...provider,
+          plan: (world) => {
+            const plan = provider.plan(world);
+            events.onPlan(plan);
+            return plan;
+          },
         },
-      },
-      access,
-      runtime: { clock: life.clock, random, log: logTo(events.onLog, life) },
-      metrics: noMetrics,
-      lookup,
-      identity: name,
-      version: operatorVersion,
-      lease: hasLease ? leaseOf : undefined,
-      finalizerWaitMs,
-      concurrency: 4,
-      http: (each) => {
-        const cluster = hostOf(each).replace(/\.sim:6443$/, "");
-        const stations = [
-          deadlines(life.clock),
-          weatherOf(cluster).station(life.clock),
-          simAccess(each, serversByHost),
-        ];
-        return { interceptors: [told(events.onSend), life.station, traced(cluster, events.onRequest), ...stations] };
-      },
-      keepSecret: () => undefined,
-    });
+        access,
+        runtime,
+        metrics: noMetrics,
+        lookup,
+        identity: name,
+        version: operatorVersion,
+        lease: hasLease ? leaseOf : undefined,
+        finalizerWaitMs,
+        concurrency: 4,
+        http,
+        keepSecret: () => undefined,
+      });
+    this.#operator = this.#options.launch?.({ runtime, http }) ?? startKilo();
     void this.#operator.ended.then((error) => {
       if (life.isAlive) events.onEnd(error);
     });

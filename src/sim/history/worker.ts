@@ -1,12 +1,12 @@
 // A thread of a campaign: seeds in, outcomes out.
 
-import { parentPort } from "node:worker_threads";
+import { parentPort, workerData } from "node:worker_threads";
 import { playSeed } from "./campaign.ts";
 
 parentPort?.on("message", (seeds: readonly number[]) => {
   void (async () => {
     const outcomes = [];
-    for (const seed of seeds) outcomes.push(await playSeed(seed));
+    for (const seed of seeds) outcomes.push(await playSeed(seed, workerData === "cilium" ? "cilium" : "kilo"));
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
     parentPort?.postMessage(outcomes);
   })();

@@ -1,0 +1,337 @@
+// Where a story of clusters with Cilium is played: the fleet, what lies between it and the operators, and how each deed is
+// done and undone.
+
+import { ciliumKinds } from "../../api/cilium-kinds.ts";
+import { networkingApiVersion } from "../../api/networking.ts";
+import { fieldsOf } from "../../core/json.ts";
+import type { Clock } from "../../kube/runtime.ts";
+import { type CiliumBox, tenantNamespace } from "../cilium/box.ts";
+import type { CiliumCluster } from "../cilium/cluster.ts";
+import type { OperatorProcess } from "../history/process.ts";
+import { latencyMs, type Weather } from "../history/weather.ts";
+import type { SimServer } from "../server.ts";
+import { type StrangerOptions, Strangers } from "./strangers.ts";
+import type { Beginning, Deed, StoryBinding, StoryIntent, StoryService } from "./story.ts";
+
+/** What a stage is made of. */
+export type CiliumStageOptions = StrangerOptions & {
+  readonly box: CiliumBox;
+  readonly clock: Clock;
+  readonly weatherOf: (place: string) => Weather;
+  readonly operators: readonly OperatorProcess[];
+  readonly beginning: Beginning;
+  /** Makes the next write of an operator its last moment. */
+  readonly crashAtWrite: (operator: number, done: () => void) => void;
+  /** Something between the clusters breaks, or is mended. */
+  readonly onDisturbed: () => void;
+};
+
+type Acts = { readonly [Name in Deed["do"]]: (deed: Extract<Deed, { readonly do: Name }>) => void };
+
+type Kind = (typeof ciliumKinds)[keyof typeof ciliumKinds];
+
+/** An object of a tenant, as it should be. */
+type Wished = { readonly workspace: string; readonly kind: Kind; readonly name: string; spec: object; exists: boolean };
+
+const { clusterMeshBinding, globalService, connectivityIntent } = ciliumKinds;
+
+/** Plays deeds. */
+export class CiliumStage {
+  readonly #options: CiliumStageOptions;
+  readonly #bindings: readonly Wished[];
+  readonly #services: readonly Wished[];
+  readonly #intents: readonly Wished[];
+  readonly #left = new Map<Wished, Set<number>>();
+  /** The same trouble twice at one place ends when the later one ends. */
+  readonly #troubles = new Map<string, number>();
+  readonly #strangers: Strangers;
+
+  constructor(options: CiliumStageOptions) {
+    this.#options = options;
+    this.#strangers = new Strangers(options);
+    const { beginning } = options;
+    const of = (tenant: number): string => beginning.tenants[tenant]?.workspace ?? "";
+    const wish = (tenant: number, kind: Kind, name: string, spec: object): Wished => {
+      const wished: Wished = { workspace: of(tenant), kind, name, spec, exists: true };
+      this.#put(wished);
+      return wished;
+    };
+    if (beginning.hasForeign) for (const cluster of options.box.clusters) this.#strangers.settle(cluster);
+    this.#bindings = beginning.bindings.map((each) => {
+      const made = wish(each.tenant, clusterMeshBinding, each.name, this.#bindingSpec(each, new Set()));
+      this.#left.set(made, new Set());
+      return made;
+    });
+    this.#services = beginning.services.map((each) => wish(each.tenant, globalService, each.name, serviceSpec(each)));
+    this.#intents = beginning.intents.map((each) => wish(each.tenant, connectivityIntent, each.name, intentSpec(each)));
+  }
+
+  /** Does one thing. */
+  play(deed: Deed): void {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- every act takes the deed it is listed under
+    const act = this.#acts[deed.do] as (deed: Deed) => void;
+    act(deed);
+  }
+
+  /** Deletes everything that tenants wished for. */
+  deleteAll(): void {
+    for (const wished of [...this.#bindings, ...this.#services, ...this.#intents]) {
+      wished.exists = false;
+      this.#ask(wished, "DELETE");
+    }
+  }
+
+  readonly #acts: Acts = {
+    "place is away": ({ place, how, forMs }) =>
+      this.#trouble(place, "outage", forMs, (weather, isOn) => {
+        weather.outage = isOn ? how : undefined;
+      }),
+    "requests fail": ({ place, rate, kinds, forMs }) =>
+      this.#trouble(place, "faults", forMs, (weather, isOn) => {
+        weather.faults = isOn ? { rate, kinds } : undefined;
+      }),
+    "requests are slow": ({ place, ms, forMs }) =>
+      this.#trouble(place, "latency", forMs, (weather, isOn) => {
+        weather.latencyMs = isOn ? ms : latencyMs;
+      }),
+    "watches lag": ({ place, ms, forMs }) =>
+      this.#trouble(place, "lag", forMs, (weather, isOn) => {
+        weather.lagMs = isOn ? ms : 0;
+      }),
+    "history is compacted": ({ place }) => {
+      this.#server(place)?.endWatches();
+      this.#server(place)?.compact();
+    },
+    "watches end": ({ place }) => this.#server(place)?.endWatches(),
+    "operator crashes": ({ operator, forMs }) => {
+      this.#operator(operator).crash();
+      this.#later(forMs, () => this.#operator(operator).start());
+    },
+    "operator crashes while it writes": ({ operator, forMs }) =>
+      this.#options.crashAtWrite(operator, () => this.#later(forMs, () => this.#operator(operator).start())),
+    "operator restarts": ({ operator }) => {
+      if (!this.#operator(operator).isRunning) return;
+      void this.#operator(operator).stop();
+      this.#later(1_000, () => this.#operator(operator).start());
+    },
+    "operator pauses": ({ operator, forMs }) => {
+      this.#operator(operator).pause();
+      this.#later(forMs, () => this.#operator(operator).resume());
+    },
+    "clock jumps": ({ operator, ms }) => {
+      this.#operator(operator).skewMs += ms;
+    },
+    "token expires": ({ cluster, forMs }) => {
+      const { server, operatorToken } = this.#cluster(cluster);
+      server.revoke(operatorToken);
+      this.#later(forMs, () => {
+        this.#cluster(cluster).renewToken();
+        this.#options.box.putKubeconfig(this.#cluster(cluster));
+      });
+    },
+    "token rotates": ({ cluster }) => {
+      const found = this.#cluster(cluster);
+      const old = found.renewToken();
+      this.#options.box.putKubeconfig(found);
+      this.#later(5_000, () => found.server.revoke(old));
+    },
+    "kubeconfig is deleted": ({ cluster, forMs }) => {
+      this.#options.box.deleteKubeconfig(this.#cluster(cluster));
+      this.#later(forMs, () => this.#options.box.putKubeconfig(this.#cluster(cluster)));
+    },
+    "cluster is not ready": ({ cluster, forMs }) => {
+      const { name } = this.#cluster(cluster);
+      this.#options.box.setReady(name, false);
+      this.#later(forMs, () => this.#options.box.setReady(name, true));
+    },
+    "etcd is not reached": ({ cluster, forMs }) => {
+      this.#reach(cluster, false);
+      this.#later(forMs, () => this.#reach(cluster, true));
+    },
+    "authority rotates": ({ cluster }) => {
+      this.#disturb(400_000);
+      this.#cluster(cluster).rotateAuthority();
+    },
+    "certificates are renewed": ({ cluster }) => this.#cluster(cluster).renewCertificates(),
+    "stranger adds a peer": ({ cluster }) => this.#strangers.addPeer(this.#cluster(cluster)),
+    "stranger adds a user": ({ cluster }) => this.#strangers.addUser(this.#cluster(cluster)),
+    "stranger annotates": ({ cluster, forMs }) => this.#strangers.annotate(this.#cluster(cluster), forMs),
+    "stranger writes a policy": ({ cluster, label }) => this.#strangers.writePolicy(this.#cluster(cluster), label),
+    "ours is tampered with": ({ cluster, what }) => {
+      this.#disturb(400_000);
+      this.#strangers.tamper(this.#cluster(cluster), what);
+    },
+    "member leaves": ({ binding, member, forMs }) => this.#leave(binding, member, forMs),
+    "binding is deleted": ({ binding, forMs }) => this.#deleteFor(this.#bindings[binding], forMs),
+    "binding is suspended": ({ binding, forMs }) => this.#suspend(this.#bindings[binding], forMs),
+    "service is unshared": ({ service, forMs }) => this.#deleteFor(this.#services[service], forMs),
+    "service is edited": ({ service }) =>
+      this.#edit(this.#services[service], (spec) => ({ ...spec, affinity: "remote" })),
+    "Service is deleted": ({ cluster, forMs }) => this.#strangers.deleteService(this.#cluster(cluster), forMs),
+    "intent is deleted": ({ intent, forMs }) => this.#deleteFor(this.#intents[intent], forMs),
+    "intent is edited": ({ intent }) =>
+      this.#edit(this.#intents[intent], (spec) => ({ ...spec, ports: [{ protocol: "TCP", port: 443 }] })),
+    "tenant names another's cluster": ({ tenant, cluster, forMs }) => this.#intrude(tenant, cluster, forMs),
+    "tenant edits a status": ({ tenant, cluster }) => this.#pretend(tenant, cluster),
+    "tenant forges a record": ({ cluster }) => this.#strangers.forge(this.#cluster(cluster)),
+  };
+
+  #later(ms: number, run: () => void): void {
+    this.#options.clock.after(ms, run);
+  }
+
+  #cluster(index: number): CiliumCluster {
+    const cluster = this.#options.box.clusters[index];
+    if (cluster === undefined) throw new Error(`no cluster ${index}`);
+    return cluster;
+  }
+
+  #operator(index: number): OperatorProcess {
+    const operator = this.#options.operators[index];
+    if (operator === undefined) throw new Error(`no operator ${index}`);
+    return operator;
+  }
+
+  #server(place: string): SimServer | undefined {
+    const { box } = this.#options;
+    if (place === "mgmt") return box.mgmt;
+    if (place === "kcp") return box.kcp.home;
+    return box.kcp.shards.get(place) ?? box.cluster(place)?.server;
+  }
+
+  /** Until then nobody can say what is connected. */
+  #disturb(forMs: number): void {
+    const { onDisturbed } = this.#options;
+    for (let atMs = 0; atMs <= forMs; atMs += 20_000) this.#later(atMs, onDisturbed);
+  }
+
+  #reach(cluster: number, isReachable: boolean): void {
+    this.#disturb(240_000);
+    this.#cluster(cluster).reach(isReachable);
+  }
+
+  #trouble(place: string, kind: string, forMs: number, set: (weather: Weather, isOn: boolean) => void): void {
+    const key = `${place} ${kind}`;
+    const weather = this.#options.weatherOf(place);
+    set(weather, true);
+    this.#troubles.set(key, (this.#troubles.get(key) ?? 0) + 1);
+    this.#later(forMs, () => {
+      const left = (this.#troubles.get(key) ?? 1) - 1;
+      this.#troubles.set(key, left);
+      if (left === 0) set(weather, false);
+    });
+  }
+
+  #ask({ workspace, kind, name, spec }: Wished, method: "PUT" | "DELETE" | "GET"): number {
+    const { box } = this.#options;
+    const path = `/apis/${networkingApiVersion}/namespaces/${tenantNamespace}/${kind.plural}`;
+    if (method !== "PUT") return box.kcp.ask(workspace, method, `${path}/${name}`).status;
+    const { status } = box.kcp.ask(workspace, "PATCH", `${path}/${name}`, { spec });
+    if (status !== 404) return status;
+    const object = { apiVersion: networkingApiVersion, kind: kind.kind, metadata: { name }, spec };
+    return box.kcp.ask(workspace, "POST", path, object).status;
+  }
+
+  #put(wished: Wished): void {
+    const status = wished.exists ? this.#ask(wished, "PUT") : 200;
+    if (status >= 300 && status !== 409) throw new Error(`${wished.kind.kind} ${wished.name}: ${status}`);
+  }
+
+  #edit(wished: Wished | undefined, change: (spec: object) => object): void {
+    if (wished === undefined) return;
+    wished.spec = change(wished.spec);
+    this.#put(wished);
+  }
+
+  #deleteFor(wished: Wished | undefined, forMs: number): void {
+    if (wished?.exists !== true) return;
+    this.#edit(wished, (spec) => ({ ...spec, suspend: false })); // nothing is removed on behalf of what is suspended
+    wished.exists = false;
+    this.#ask(wished, "DELETE");
+    this.#later(forMs, () => this.#makeAgain(wished));
+  }
+
+  /** What is still going has to be gone first. */
+  #makeAgain(wished: Wished): void {
+    if (this.#ask(wished, "GET") !== 404) return this.#later(5_000, () => this.#makeAgain(wished));
+    wished.exists = true;
+    this.#put(wished);
+  }
+
+  #suspend(wished: Wished | undefined, forMs: number): void {
+    this.#edit(wished, (spec) => ({ ...spec, suspend: true }));
+    this.#later(forMs, () => this.#edit(wished, (spec) => ({ ...spec, suspend: false })));
+  }
+
+  #bindingSpec({ members }: StoryBinding, left: ReadonlySet<number>): object {
+    const { box } = this.#options;
+    const clusterRefs = members
+      .filter((member) => !left.has(member))
+      .map((member) => ({ name: box.clusters[member]?.name }));
+    return { clusterRefs };
+  }
+
+  #leave(index: number, at: number, forMs: number): void {
+    const [wished, binding] = [this.#bindings[index], this.#options.beginning.bindings[index]];
+    const left = wished === undefined ? undefined : this.#left.get(wished);
+    const member = binding?.members[at % binding.members.length];
+    if (wished === undefined || binding === undefined || left === undefined || member === undefined) return;
+    if (left.has(member) || binding.members.length - left.size < 3) return;
+    left.add(member);
+    this.#edit(wished, (spec) => ({ ...spec, ...this.#bindingSpec(binding, left) }));
+    this.#later(forMs, () => {
+      left.delete(member);
+      this.#edit(wished, (spec) => ({ ...spec, ...this.#bindingSpec(binding, left) }));
+    });
+  }
+
+  /** A tenant says that a cluster is its own, which it is not, and joins it with one that is. */
+  #intrude(tenant: number, index: number, forMs: number): void {
+    const { box, beginning } = this.#options;
+    const workspace = beginning.tenants[tenant]?.workspace ?? "";
+    const victim = this.#cluster(index).name;
+    const own = box.clusters.find(({ name }) => box.ownerOf(name) === workspace)?.name;
+    if (own === undefined || box.ownerOf(victim) === workspace) return;
+    const spec = { clusterRefs: [{ name: own }, { name: victim }] };
+    const wished: Wished = { workspace, kind: clusterMeshBinding, name: "greedy", spec, exists: true };
+    box.claim(workspace, victim);
+    this.#put(wished);
+    this.#later(forMs, () => {
+      wished.exists = false;
+      this.#ask(wished, "DELETE");
+      box.unclaim(workspace, victim);
+    });
+  }
+
+  /** A tenant writes another's cluster into what we say of its own objects. */
+  #pretend(tenant: number, index: number): void {
+    const { box, beginning } = this.#options;
+    const workspace = beginning.tenants[tenant]?.workspace ?? "";
+    const victim = this.#cluster(index).name;
+    if (box.ownerOf(victim) === workspace) return;
+    const lies = [
+      [clusterMeshBinding, "mesh", { meshStatus: [{ clusterName: victim }], phase: "Connected" }],
+      [globalService, "web", { exportedClusters: [victim], phase: "Exported" }],
+      [connectivityIntent, "web-to-api", { appliedClusters: [victim], phase: "Applied" }],
+    ] as const;
+    for (const [kind, name, status] of lies) {
+      const path = `/apis/${networkingApiVersion}/namespaces/${tenantNamespace}/${kind.plural}/${name}/status`;
+      box.kcp.ask(workspace, "PATCH", path, { status: fieldsOf(status) });
+    }
+  }
+}
+
+const serviceSpec = ({ mesh, namespace, service, affinity }: StoryService): object => ({
+  meshRef: { name: mesh },
+  selector: { namespace, name: service },
+  ...(affinity === undefined ? {} : { affinity }),
+});
+
+const intentSpec = ({ mesh, action, mode, port }: StoryIntent): object => ({
+  meshRef: { name: mesh },
+  action,
+  policyMode: mode,
+  source: { namespace: "shop", name: "web" },
+  destination: { namespace: "back", name: "api" },
+  ...(port === undefined ? {} : { ports: [{ protocol: "TCP", port }] }),
+});

@@ -1,0 +1,41 @@
+// Which histories are played: those of clusters with Kilo, or those of clusters with Cilium.
+
+import { playCiliumStory } from "../history-cilium/history.ts";
+import { expected as ciliumExpected } from "../history-cilium/sometimes.ts";
+import { storyOf as ciliumStoryOf } from "../history-cilium/story.ts";
+import { storyInWords as ciliumInWords } from "../history-cilium/words.ts";
+import { playStory, type Verdict } from "./history.ts";
+import { expected } from "./sometimes.ts";
+import { storyOf } from "./story.ts";
+import { storyInWords } from "./words.ts";
+
+/** A story, as far as it can be cut down. */
+export type Acted = { readonly steps: readonly { readonly atMs: number }[] };
+
+/** How histories of one kind are told. */
+export type Theatre<Story extends Acted> = {
+  readonly storyOf: (seed: string) => Story;
+  readonly play: (story: Story) => Promise<Verdict>;
+  readonly inWords: (story: Story, kept: readonly number[]) => string;
+  /** What a long campaign should have come across. */
+  readonly expected: readonly string[];
+};
+
+/** The kinds of histories. */
+export type TheatreName = "kilo" | "cilium";
+
+/** Does something with a theatre, whatever its stories are like. */
+export type WithTheatre = <T>(run: <Story extends Acted>(theatre: Theatre<Story>) => T) => T;
+
+const kilo = { storyOf, play: playStory, inWords: storyInWords, expected };
+
+const cilium = {
+  storyOf: ciliumStoryOf,
+  play: playCiliumStory,
+  inWords: ciliumInWords,
+  expected: ciliumExpected,
+};
+
+/** The theatre of a kind. */
+export const theatreOf = (name: TheatreName): WithTheatre =>
+  name === "kilo" ? (run) => run(kilo) : (run) => run(cilium);
