@@ -8,6 +8,7 @@ import { sameFact } from "./facts-reader.ts";
 import type { PodFacts } from "./facts.ts";
 import type { PlanContext } from "./kind-plan.ts";
 import type { MeshPlan } from "./mesh.ts";
+import { readyNodes } from "./mesh-status.ts";
 import { type MetricsSource, readRemotes } from "./metrics-text.ts";
 import type { Participant } from "./participant.ts";
 
@@ -26,9 +27,10 @@ export function meshPolls(
   { options }: Pick<PlanContext, "options">,
 ): ReadonlyMap<ClusterId, readonly Poll<CiliumFact>[]> {
   const asked = new Map<ClusterId, { member: Participant; everyMs: number }>();
-  for (const { participants, state } of plans) {
+  for (const plan of plans) {
+    const { participants, state } = plan;
     if (state.binding.terminating) continue;
-    const everyMs = state.phase === "Connected" ? options.meshCheckIntervalMs : busyPollMs;
+    const everyMs = isSettled(plan) ? options.meshCheckIntervalMs : busyPollMs;
     for (const member of participants.all) {
       const before = asked.get(member.id)?.everyMs ?? Number.POSITIVE_INFINITY;
       asked.set(member.id, { member, everyMs: Math.min(before, everyMs) });
@@ -49,6 +51,17 @@ export function meshPolls(
     }
   }
   return polls;
+}
+
+/** Agents follow KVStoreMesh: a mesh is not what it should be before all of them that can be asked have come after it. */
+function isSettled({ state, participants, links }: MeshPlan): boolean {
+  if (state.phase !== "Connected") return false;
+  return participants.all.every((member) => {
+    const peers = links.flatMap(({ from, to }) => (from.id === member.id ? [to.ciliumName ?? ""] : []));
+    const agentPods = member.facts?.pods.filter(({ app, ready }) => app === "cilium" && ready).length;
+    const nodes = readyNodes(member, peers);
+    return nodes === undefined || nodes === agentPods;
+  });
 }
 
 function pollOf(

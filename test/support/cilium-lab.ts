@@ -47,6 +47,8 @@ export type LabCluster = {
   ca: ToyPair;
   failure: Failure | undefined;
   pollsFail: boolean;
+  /** Agents that are behind KVStoreMesh, by the name of their pod: they are not connected yet. */
+  readonly behind: Set<string>;
 };
 
 let versions = 0;
@@ -111,6 +113,7 @@ export function makeCluster(setup: ClusterSetup, index: number): LabCluster {
     ca: { cert: "", key: "" },
     failure: undefined,
     pollsFail: false,
+    behind: new Set(),
   };
   const at = (object: string) => ({ namespace: ns, name: object });
   put(cluster, {
@@ -279,7 +282,11 @@ function pollAnswers(lab: Lab, cluster: LabCluster): CiliumFact[] {
     if (!isApiserver && !cluster.setup.agentMetrics) return [];
     const type = isApiserver ? "kvstoremesh" : "agentRemotes";
     if (cluster.pollsFail) return [{ type, remotes: { ok: false, pod: name, detail: "timeout" } }];
-    const remotes = connectionsOf(lab, cluster).map(([peer, ready]) => ({ cluster: peer, ready, failures: 0 }));
+    const remotes = connectionsOf(lab, cluster).map(([peer, ready]) => ({
+      cluster: peer,
+      ready: ready && !cluster.behind.has(name),
+      failures: 0,
+    }));
     return [{ type, remotes: { ok: true, pod: name, remotes } }];
   });
 }

@@ -225,6 +225,18 @@ describe("what is asked of pods", () => {
     expect(asked()).toEqual(expected(300_000));
   });
 
+  test("agents that come after KVStoreMesh are waited for: readyNodes is not wrong for the rest of the interval", async () => {
+    const lab = pair();
+    await converge(lab);
+    clusterOf(lab, "a").behind.add("cilium-1");
+    const { phase, clusters } = statusOf(lab);
+    expect([phase, clusters[0]!["readyNodes"], clusters[0]!["totalNodes"]]).toEqual(["Connected", 1, 2]);
+    const intervals = () => [...planOf(lab).polls.values()].flatMap((polls) => polls.map(({ everyMs }) => everyMs));
+    expect(intervals()).toEqual([5_000, 5_000, 5_000, 5_000]);
+    clusterOf(lab, "a").behind.clear();
+    expect(intervals()).toEqual([300_000, 300_000, 300_000, 300_000]);
+  });
+
   test("an answer becomes a fact, and a failure says why", () => {
     const [poll] = planOf(pair()).polls.values().next().value!;
     const page = 'cilium_kvstoremesh_remote_cluster_readiness_status{target_cluster="b"} 1\n';
