@@ -6,7 +6,6 @@
 //   cilium-clustermesh   the way to the cluster's own etcd,        the way to the other cluster
 //                        where KVStoreMesh puts what it gets
 
-import { shortHash } from "../core/naming.ts";
 import type { Dial } from "./endpoint.ts";
 import type { Shown, Trust } from "./credential.ts";
 import { connectionKey } from "./facts-reader.ts";
@@ -54,7 +53,7 @@ export function remoteEntry(peer: string, dial: Dial, trust: Trust, withAliases:
     ...(alias === undefined
       ? []
       : ["cilium-host-aliases:", `- hostname: ${alias.hostname}`, "  ips:", ...alias.ips.map((ip) => `    - ${ip}`)]),
-    `# rev: ${shortHash(trust.pem)}`,
+    `# rev: ${trust.hash.replace("sha256:", "")}`,
     "",
   ].join("\n");
 }

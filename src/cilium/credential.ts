@@ -32,17 +32,35 @@ const backdatedMs = 300_000;
 export type CertificateMemory = {
   readonly ports: CiliumPorts;
   readonly inspected: Map<string, readonly CertificateFacts[]>;
-  readonly chains: Map<string, string | undefined>;
+  readonly blocks: Map<string, readonly string[]>;
+  readonly hashes: Map<string, string>;
+  readonly chains: Map<string, boolean>;
 };
 
 /** Begins to remember. */
 export const certificateMemory = (ports: CiliumPorts): CertificateMemory => ({
   ports,
   inspected: new Map(),
+  blocks: new Map(),
+  hashes: new Map(),
   chains: new Map(),
 });
 
 const rememberedMax = 20_000;
+
+function remember<V>(known: Map<string, V>, key: string, make: () => V): V {
+  const found = known.get(key);
+  if (found !== undefined) return found;
+  if (known.size >= rememberedMax) known.clear();
+  const made = make();
+  known.set(key, made);
+  return made;
+}
+
+const blocksOf = (pem: string, { blocks }: CertificateMemory): readonly string[] =>
+  remember(blocks, pem, () => certificateBlocks(pem));
+
+const hashOf = (text: string, { hashes }: CertificateMemory): string => remember(hashes, text, () => sealedHash(text));
 
 /** Whom to trust as the server of a peer. */
 export type Trust = { readonly pem: string; readonly hash: string };
@@ -78,20 +96,20 @@ export function trustOf(
 ): Result<Trust, NoCredential> {
   const { authority, serverCredential: server, remoteCredential: remote } = peer.facts ?? {};
   const valid = (pem: string | undefined): readonly string[] =>
-    certificateBlocks(pem ?? "").filter((block) => isValid(inspect(block, memory)[0], nowMs));
+    blocksOf(pem ?? "", memory).filter((block) => isValid(inspect(block, memory)[0], nowMs));
   const current = valid(authority?.certPem.expose());
   const settled = isSettled(server, current, nowMs, memory);
   const known = settled ? current : [...current, ...valid(server?.caPem.expose())];
   const wanted = known.length > 0 ? known : valid(remote?.caPem.expose());
   if (wanted.length === 0) return err(noAuthority(authority));
-  const base = trustFrom(wanted);
+  const base = trustFrom(wanted, memory);
   if (settled || existing?.hashes.ca === base.hash) return ok(base);
-  return ok(trustFrom([...wanted, ...valid(existing?.caPem.expose())]));
+  return ok(trustFrom([...wanted, ...valid(existing?.caPem.expose())], memory));
 }
 
-const trustFrom = (blocks: readonly string[]): Trust => {
+const trustFrom = (blocks: readonly string[], memory: CertificateMemory): Trust => {
   const pem = [...new Set(blocks)].join("");
-  return { pem, hash: sealedHash(pem) };
+  return { pem, hash: hashOf(pem, memory) };
 };
 
 function noAuthority(authority: CredentialFacts | undefined): NoCredential {
@@ -130,12 +148,12 @@ export function shownTo(
     credential !== undefined && isUsable(credential, accepted, nowMs, memory);
   const named = (credential: CredentialFacts, names: readonly (string | undefined)[]): boolean =>
     names.includes(credential.certificates[0]?.commonName);
-  const order = orderOf(wanted, authority, accepted, nowMs);
 
   const isKept = usable(existing) && named(existing, [wanted, copied]);
   if (isKept && !isDue(existing, nowMs)) return ok(keep(existing, false));
   const isCopied = usable(remote) && remote.keyPem !== undefined;
   if (isCopied && !isDue(remote, nowMs) && named(remote, [wanted])) return ok(copy(remote, false));
+  const order = orderOf(wanted, authority, accepted, nowMs, memory);
   if (order !== undefined) return ok(order);
   if (isCopied && (!isDue(remote, nowMs) || !isKept)) return ok(copy(remote, isDue(remote, nowMs)));
   if (isKept) return ok(keep(existing, true));
@@ -156,6 +174,7 @@ function orderOf(
   authority: CredentialFacts | undefined,
   accepted: string,
   nowMs: number,
+  memory: CertificateMemory,
 ): Shown | undefined {
   const [ca] = authority?.certificates ?? [];
   if (authority?.keyPem === undefined || authority.problem !== undefined || ca === undefined || nowMs === 0) {
@@ -165,8 +184,8 @@ function orderOf(
   const notAfterMs = Math.min(nowMs + leafMs, ca.notAfterMs);
   if (!isValid(ca, nowMs) || notAfterMs - nowMs < dayMs) return undefined;
   const caCertPem = authority.certPem.expose();
-  const blocks = certificateBlocks(accepted);
-  if (blocks.length > 0 && !certificateBlocks(caCertPem).some((block) => blocks.includes(block))) return undefined;
+  const blocks = blocksOf(accepted, memory);
+  if (blocks.length > 0 && !blocksOf(caCertPem, memory).some((block) => blocks.includes(block))) return undefined;
   const mark = `issue:${commonName}:${ca.fingerprint.slice(0, 16)}`;
   const order = { commonName, caCertPem, caKeyPem: authority.keyPem, notBeforeMs: nowMs - backdatedMs, notAfterMs };
   return { commonName, notAfterMs, isLast: false, how: { do: "issue", order, mark } };
@@ -229,15 +248,8 @@ function reasonOf(
   return `${ofRemote} is for somebody else, and ${cannot}`;
 }
 
-function inspect(block: string, { ports, inspected }: CertificateMemory): readonly CertificateFacts[] {
-  const key = sealedHash(block);
-  const known = inspected.get(key);
-  if (known !== undefined) return known;
-  const facts = ports.inspect(block);
-  if (inspected.size === rememberedMax) inspected.clear();
-  inspected.set(key, facts);
-  return facts;
-}
+const inspect = (block: string, { ports, inspected }: CertificateMemory): readonly CertificateFacts[] =>
+  remember(inspected, block, () => ports.inspect(block));
 
 /** Whether whoever trusts the bundle accepts the certificate, whatever the time. */
 function chains(
@@ -247,14 +259,13 @@ function chains(
   memory: CertificateMemory,
 ): boolean {
   if (leaf === undefined) return false;
-  const key = `${hashes.cert}|${sealedHash(bundle)}|${purpose}`;
-  if (!memory.chains.has(key)) {
-    if (memory.chains.size === rememberedMax) memory.chains.clear();
-    const starts = certificateBlocks(bundle).flatMap((block) => inspect(block, memory)[0]?.notBeforeMs ?? []);
+  return remember(memory.chains, `${hashes.cert}|${hashOf(bundle, memory)}|${purpose}`, () => {
+    const starts = blocksOf(bundle, memory).flatMap((block) => inspect(block, memory)[0]?.notBeforeMs ?? []);
     const atMs = starts.reduce((latest, start) => Math.max(latest, start), leaf.notBeforeMs);
     const problem = memory.ports.chainProblem(certPem.expose(), bundle, atMs, purpose);
-    const isOfTime = ["expired", "caExpired", "notYetValid"].includes(problem?.kind ?? "");
-    memory.chains.set(key, isOfTime ? undefined : problem?.kind);
-  }
-  return memory.chains.get(key) === undefined;
+    return problem === undefined || timeProblems.has(problem.kind);
+  });
 }
+
+/** What is wrong with a certificate only for a time; its times are looked at apart. */
+const timeProblems: ReadonlySet<string> = new Set(["expired", "caExpired", "notYetValid"]);

@@ -2,29 +2,52 @@
 // is only blocked. An entry goes when its link is wanted no more, and only if it is certain whose it is.
 
 import type { ClusterId } from "../core/world.ts";
+import type { Link } from "./link.ts";
 import type { MeshPlan } from "./mesh.ts";
 import { usersKey } from "./object-reader.ts";
 
 /** Whether what is at a path of an object on a cluster stays for the sake of a mesh that does not wish for it. */
 export function keepsShare(plan: MeshPlan, target: ClusterId, object: string, path: string): boolean {
-  const { state, participants, links } = plan;
+  const { state, participants } = plan;
   const { binding, members } = state;
   if (binding.invalid !== undefined || binding.object.spec.suspend === true) return true;
   if (participants.names.length < 2) return true;
   // A cluster that is named but not admitted, because its KubernetesCluster is gone for instance, has not left the mesh.
   if (participants.refused.some(({ id }) => id === target)) return true;
   if (!members.some(({ view }) => view.id === target)) return false;
-  if (path === usersKey) return links.some(({ to, blocked }) => to.view.id === target && blocked.length > 0);
+  const { from: leaving, to: arriving } = linksAt(plan, target);
+  if (path === usersKey) return arriving.some(({ blocked }) => blocked.length > 0);
   const peer = peerOf(object, path);
-  const ofUsers = path.startsWith("user/");
-  const between = links.filter(({ from, to }) =>
-    ofUsers ? to.view.id === target && from.ciliumName === peer : from.view.id === target && to.ciliumName === peer,
-  );
+  const between = path.startsWith("user/")
+    ? arriving.filter(({ from }) => from.ciliumName === peer)
+    : leaving.filter(({ to }) => to.ciliumName === peer);
   if (between.length > 0) return between.some(({ blocked }) => blocked.length > 0);
   // A cluster that is not seen may be the one; a cluster that is seen and not joined is not.
   const isKnown = members.some(({ ciliumName }) => ciliumName === peer);
   const isDoubtful = participants.refused.length > 0 || members.some(({ ciliumName }) => ciliumName === undefined);
   return !isKnown && isDoubtful;
+}
+
+type Ends = { readonly from: Link[]; readonly to: Link[] };
+
+const linkEnds = new WeakMap<MeshPlan, Map<ClusterId, Ends>>();
+
+/** The links that begin and end at a cluster; every path of every cluster asks. */
+function linksAt(plan: MeshPlan, target: ClusterId): Ends {
+  const known = linkEnds.get(plan);
+  if (known !== undefined) return known.get(target) ?? { from: [], to: [] };
+  const index = new Map<ClusterId, Ends>();
+  const at = (id: ClusterId): Ends => {
+    const ends = index.get(id) ?? { from: [], to: [] };
+    index.set(id, ends);
+    return ends;
+  };
+  for (const link of plan.links) {
+    at(link.from.view.id).from.push(link);
+    at(link.to.view.id).to.push(link);
+  }
+  linkEnds.set(plan, index);
+  return at(target);
 }
 
 /** The cluster that a path is about. */

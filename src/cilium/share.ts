@@ -85,10 +85,21 @@ export const recordPath = "@record";
 /** The annotation that holds the record of one Causeway. */
 export const recordAnnotation = (instance: string): string => `causeway.dev/shares-${shortHash(instance)}`;
 
-/** Reads what we recorded on an object; what cannot be read is no record. */
+const readRecords = new WeakMap<Readonly<Record<string, string>>, Map<string, ShareRecord>>();
+
+/** Reads what we recorded on an object, once; what cannot be read is no record. */
 export function readRecord(annotations: Readonly<Record<string, string>>, instance: string): ShareRecord {
+  const known = readRecords.get(annotations) ?? new Map<string, ShareRecord>();
+  readRecords.set(annotations, known);
+  const record = known.get(instance) ?? parseRecord(annotations[recordAnnotation(instance)]);
+  known.set(instance, record);
+  return record;
+}
+
+function parseRecord(text: string | undefined): ShareRecord {
   const record = new Map<string, ShareEntry>();
-  for (const [path, entry] of Object.entries(fieldsOf(jsonOf(annotations[recordAnnotation(instance)])))) {
+  if (text === undefined) return record;
+  for (const [path, entry] of Object.entries(fieldsOf(jsonOf(text)))) {
     const { for: intents, was, set } = fieldsOf(entry);
     if (typeof set !== "string") continue;
     record.set(path, {
@@ -236,9 +247,9 @@ const recordText = (record: ShareRecord): string =>
     Object.fromEntries([...record].map(([path, { intents, was, set }]) => [path, { for: intents, was, set }])),
   );
 
-function jsonOf(text: string | undefined): unknown {
+function jsonOf(text: string): unknown {
   try {
-    return text === undefined ? undefined : JSON.parse(text);
+    return JSON.parse(text);
   } catch {
     return undefined;
   }

@@ -21,7 +21,7 @@ function nodes(
   list: readonly { name: string; internal: string; external?: string; ready?: boolean }[],
 ): void {
   const b = clusterOf(lab, "b");
-  for (const key of [...b.objects.keys()]) if (key.startsWith("Node/")) b.objects.delete(key);
+  for (const key of b.objects.keys()) if (key.startsWith("Node/")) b.objects.delete(key);
   for (const { name, internal, external, ready = true } of list) {
     const addresses = [
       { type: "InternalIP", address: internal },

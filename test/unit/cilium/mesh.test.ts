@@ -198,6 +198,20 @@ describe("release", () => {
   test.each([
     ["the intents are stale", (lab: Lab) => (lab.intentsObserved = "stale")],
     ["the intents are not known", (lab: Lab) => (lab.intentsObserved = "absent")],
+    [
+      "stale intents say that it is deleted",
+      (lab: Lab) => {
+        lab.intentsObserved = "stale";
+        lab.intents[0]!["metadata"].deletionTimestamp = "2026-03-02T00:00:00Z";
+      },
+    ],
+    [
+      "stale intents no longer list a member",
+      (lab: Lab) => {
+        lab.intentsObserved = "stale";
+        lab.intents[0]!["spec"].topology = { type: "Hub", hub: "x" };
+      },
+    ],
     ["the mesh is suspended", (lab: Lab) => (lab.intents[0]!["spec"].suspend = true)],
     ["its spec cannot be read", (lab: Lab) => (lab.intents[0]!["spec"] = { clusterRefs: "none" })],
     ["its object cannot be read", (lab: Lab) => (lab.intents[0]!["metadata"].uid = { not: "a text" })],

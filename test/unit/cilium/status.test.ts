@@ -201,6 +201,17 @@ describe("the status of a mesh", () => {
   });
 });
 
+test("the time of the last change moves with a change, and only then", async () => {
+  const lab = pair();
+  await converge(lab);
+  const time = (): unknown => statusOf(lab).status["lastSyncTime"];
+  expect(time()).toBe("2026-03-01T00:00:00Z");
+  lab.nowMs += 60_000;
+  expect(time()).toBe("2026-03-01T00:00:00Z");
+  clusterOf(lab, "a").pollsFail = true;
+  expect(time()).toBe("2026-03-01T00:01:00Z");
+});
+
 describe("what is asked of pods", () => {
   test("KVStoreMesh and agents with metrics; often while the mesh is not connected, seldom after", async () => {
     const lab = pair();
