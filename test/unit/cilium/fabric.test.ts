@@ -6,7 +6,6 @@ import { planConnectivityIntents } from "../../../src/cilium/connectivity-intent
 import { planExposedServices } from "../../../src/cilium/exposed-service.ts";
 import { planFabrics } from "../../../src/cilium/fabric.ts";
 import { planGlobalServices } from "../../../src/cilium/global-service.ts";
-import { linksOf } from "../../../src/cilium/links.ts";
 import type { LinkState } from "../../../src/cilium/mesh-state.ts";
 import { sampleTable } from "../../../src/cilium/samples.ts";
 import {
@@ -28,12 +27,12 @@ import {
 const seen: MemberRecipe = { facts: { config: { "cluster-id": "7" }, ciliumNodeCidrs: ["10.1.0.0/24"] } };
 
 /** What each of two clusters says of the other. */
-const links = (ffm: boolean | undefined, ber: boolean | undefined): readonly LinkState[] => [
+const between = (ffm: boolean | undefined, ber: boolean | undefined): readonly LinkState[] => [
   { from: "ber", to: "ffm", ready: ber, reason: ber === true ? "Ready" : "NotReady", message: "" },
   { from: "ffm", to: "ber", ready: ffm, reason: ffm === true ? "Ready" : "NotReady", message: "" },
 ];
 const both = [member("ffm", seen), member("ber", seen)];
-const joined = () => mesh(both, { links: links(true, true) });
+const joined = () => mesh(both, { links: between(true, true) });
 
 describe("planFabrics", () => {
   test("clusters are members, and each direction between two of them is a link", () => {
@@ -70,7 +69,7 @@ describe("planFabrics", () => {
 
   test("one direction may be down while the other is up", () => {
     const intent = fabric({});
-    const half = mesh(both, { phase: "Degraded", links: links(false, true) });
+    const half = mesh(both, { phase: "Degraded", links: between(false, true) });
     const report = reportFor(planFabrics(context([intent], [half])), intent);
     expect(report.status["phase"]).toBe("Degraded");
     expect(report.status["links"]).toMatchObject([
@@ -82,7 +81,7 @@ describe("planFabrics", () => {
   test("what nobody tells is Unknown, and not ready nor unready", () => {
     const intent = fabric({});
     const silent = [member("ffm"), member("ber", { state: "stale" })];
-    const told = mesh(silent, { links: links(undefined, undefined) });
+    const told = mesh(silent, { links: between(undefined, undefined) });
     const report = reportFor(planFabrics(context([intent], [told])), intent);
     expect(report.status["links"]).toMatchObject([
       { from: "ber", controlPlane: "Unknown", reason: "NotReady" },
@@ -165,7 +164,7 @@ describe("documents", () => {
   });
 
   test("meshes are measured without a Fabric too", () => {
-    const half = { phase: "Degraded", about: { workspace: "w" }, links: links(false, undefined) } as const;
+    const half = { phase: "Degraded", about: { workspace: "w" }, links: between(false, undefined) } as const;
     const { samples } = planFabrics(context([], [mesh([member("ffm"), member("ber")], half)]));
     const of = { workspace: "w", namespace: "default", mesh: "mesh" };
     expect(samples).toEqual([
@@ -193,7 +192,7 @@ describe("documents", () => {
       exposedService({ serviceRef: { namespace: "production", name: "nginx" } }),
     ];
     const facts = servicesWith([service("production/nginx")]);
-    const world = context(intents, [mesh([member("ffm", { facts }), member("ber")], { links: links(true, true) })]);
+    const world = context(intents, [mesh([member("ffm", { facts }), member("ber")], { links: between(true, true) })]);
     const planners = [planGlobalServices, planConnectivityIntents, planExposedServices, planFabrics];
     const samples = planners.flatMap((plan) => plan(world).samples);
     expect(new Set(samples.map(({ name }) => name))).toEqual(new Set(Object.keys(sampleTable)));

@@ -23,9 +23,9 @@ function openLab(answer: (pod: string, time: number) => Promise<Result<string, {
   const runtime: Runtime = { clock, random: () => 0, log };
   const asked: string[] = [];
   const api: KubeApi = Object.assign(new MemoryApi(), {
-    ask: async ({ pod }: { readonly pod: string }) => {
+    ask: async ({ pod }: { readonly pod: string }, signal: AbortSignal) => {
       asked.push(`${clock.monotonicMs()} ${pod}`);
-      const given = await answer(pod, asked.length);
+      const given = await Promise.race([answer(pod, asked.length), ended(signal)]);
       return given.ok ? given : err({ kind: "unreachable" as const, detail: given.error.detail });
     },
   });
@@ -51,6 +51,9 @@ function openLab(answer: (pod: string, time: number) => Promise<Result<string, {
     },
   };
 }
+
+const ended = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 
 const poll = (key: string, everyMs: number): Poll<Told> => ({
   key,
@@ -115,7 +118,9 @@ test("a question that is not for a pod goes to whoever knows to ask it; a failur
 
 test("a mesh is not reported anew after a restart: what was never answered is still awaited", async () => {
   const lab = openLab((pod) =>
-    pod === "slow" ? new Promise(() => undefined) : Promise.resolve(pod === "bad" ? err({ detail: "down" }) : ok("fine")),
+    pod === "slow"
+      ? new Promise(() => undefined)
+      : Promise.resolve(pod === "bad" ? err({ detail: "down" }) : ok("fine")),
   );
   expect(lab.polling.isSettling()).toBe(false);
   lab.polling.want([poll("good", 5_000), poll("bad", 5_000)]);
