@@ -11,8 +11,10 @@ import { diagnoseKind } from "./diagnostics-kinds.ts";
 import type { CiliumFact } from "./fact.ts";
 import type { CiliumFacts } from "./facts.ts";
 import type { CiliumIntent } from "./intent.ts";
-import { type CiliumWorld, shareKinds } from "./kind-plan.ts";
+import { exposedPlaceOf } from "./exposed-object.ts";
+import { type CiliumWorld, shareKinds, wholeKinds } from "./kind-plan.ts";
 import { usersKey } from "./object-reader.ts";
+import { intentField, ownKeys } from "./own-object.ts";
 import type { CiliumPlan } from "./plan.ts";
 import { recordAnnotation, recordPath } from "./share.ts";
 import { othersField } from "./share-objects.ts";
@@ -168,6 +170,7 @@ function operationDocument(
 function placeOf(kind: string, path: string, instance: string): string {
   if (path.startsWith("metadata.")) return path;
   if (path === recordPath) return `metadata.annotations.${recordAnnotation(instance)}`;
+  if (path === intentField) return `metadata.annotations.${ownKeys.intent}`;
   switch (kind) {
     case shareKinds.connection:
       return `data.${path}`;
@@ -178,6 +181,8 @@ function placeOf(kind: string, path: string, instance: string): string {
     case shareKinds.apiserverAliases:
     case shareKinds.agentAliases:
       return `spec.template.spec.hostAliases ${path}`;
+    case wholeKinds.exposedService:
+      return exposedPlaceOf(path);
     default:
       return path;
   }

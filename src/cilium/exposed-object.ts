@@ -127,6 +127,13 @@ export function itemFields(service: ServiceFacts): Readonly<Record<string, Field
 const portText = ({ name, port, targetPort, protocol }: ServiceFacts["ports"][number]): string =>
   JSON.stringify({ name: name ?? null, port, targetPort: targetPort ?? port, protocol });
 
+/** Where in a Service one of these fields is. */
+export function exposedPlaceOf(path: string): string {
+  if (path.startsWith(selectorPath)) return `spec.selector.${path.slice(selectorPath.length)}`;
+  if (path.startsWith(annotationPath)) return `metadata.annotations.${path.slice(annotationPath.length)}`;
+  return path === "sourceRanges" ? "spec.loadBalancerSourceRanges" : `spec.${path}`;
+}
+
 /** The Service as a merge patch, or as a whole when it is made. */
 export function exposedManifest(name: string, { labels, fields }: Content): Readonly<Record<string, unknown>> {
   const [namespace, plain] = name.split("/");

@@ -87,16 +87,10 @@ export const isUnknown = (credential: CredentialFacts | undefined): boolean =>
 
 /** The same Secret of which only that it is there is known. */
 export function unknownContent(fact: CiliumFact): CiliumFact {
-  switch (fact.type) {
-    case "credential": {
-      const credential = credentialOf({ cert: "", key: undefined, ca: "" }, [], []);
-      return { ...fact, credential: { ...credential, problem: notKnown } };
-    }
-    case "connection":
-      return { ...fact, shared: { ...fact.shared, isContentUnknown: true } };
-    default:
-      return fact;
-  }
+  if (fact.type === "connection") return { ...fact, shared: { ...fact.shared, isContentUnknown: true } };
+  if (fact.type !== "credential") return fact;
+  const credential = credentialOf({ cert: "", key: undefined, ca: "" }, [], []);
+  return { ...fact, credential: { ...credential, problem: notKnown } };
 }
 
 type Parts = { readonly cert: string; readonly key: string | undefined; readonly ca: string };

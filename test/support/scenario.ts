@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { parseAllDocuments, stringify } from "yaml";
 import { main } from "../../src/cli/main.ts";
-import type { PlanDocument } from "../../src/kilo/document.ts";
+import type { PlanDocument } from "../../src/cli/plan-document.ts";
 
 /** What a scenario expects. */
 export type Expected = {
@@ -14,6 +14,8 @@ export type Expected = {
   readonly holds: readonly string[];
   readonly diagnostics: readonly string[];
   readonly meshes: readonly string[];
+  /** Objects of networking.edge-portal.eu; not there if there are none. */
+  readonly intents?: readonly string[];
   /** Texts that some finding must contain: the message, the why or the fix. */
   readonly says?: readonly string[];
 };
@@ -60,10 +62,7 @@ export function expectedOf(plan: PlanDocument): Omit<Expected, "flags" | "says">
       const route = `${peer.source}/${peer.node} → ${peer.target}`;
       return `${route}: ${peer.name} [${peer.allowedIPs.join(" ")}] ${endpoint} (${peer.endpointFrom})${keepalive}${peer.anchor ? " anchor" : ""}`;
     }),
-    operations: plan.operations.map(({ target, action, name, reason, changes }) => {
-      const detail = action === "update" ? ` ${changes.map(({ path }) => path).join(" ")}` : "";
-      return `${target}: ${action} ${name} ${reason}${detail}`;
-    }),
+    operations: plan.operations.flatMap(operationLines),
     holds: plan.holds.map(
       ({ target, reason, detail, objects }) => `${target}: ${reason} [${objects.join(" ")}] ${detail}`,
     ),
@@ -78,7 +77,36 @@ export function expectedOf(plan: PlanDocument): Omit<Expected, "flags" | "says">
       );
       return `${mesh}: ${state} ${said} (${counts.join(", ")})`;
     }),
+    ...(plan.intents.length === 0 ? {} : { intents: plan.intents.map(intentLine) }),
   };
+}
+
+/** A line for the write; for what is no Peer, one for each change, without the note that is for the next plan. */
+function operationLines({
+  target,
+  action,
+  kind,
+  namespace,
+  name,
+  reason,
+  changes,
+}: PlanDocument["operations"][number]) {
+  if (kind === "Peer") {
+    const detail = action === "update" ? ` ${changes.map(({ path }) => path).join(" ")}` : "";
+    return [`${target}: ${action} ${name} ${reason}${detail}`];
+  }
+  const place = namespace === null ? name : `${namespace}/${name}`;
+  const told = changes.filter(({ path }) => !path.includes("causeway.dev/shares-"));
+  const lines = told.map(
+    ({ path, from, to }) => `  ${path}: ${from === null ? "" : `${String(from)} → `}${String(to)}`,
+  );
+  return [`${target}: ${action} ${kind} ${place} ${reason}`, ...lines];
+}
+
+function intentLine({ kind, workspace, namespace, name, conditions, status }: PlanDocument["intents"][number]): string {
+  const place = [workspace, namespace, name].filter((part) => part !== null).join("/");
+  const said = conditions.map(({ type, status: value, reason }) => `${type}=${value}/${reason}`).join(" ");
+  return `${kind} ${place}: ${String(status["phase"])} ${said}`;
 }
 
 /** The text of the second document of a scenario. */
