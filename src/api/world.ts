@@ -17,7 +17,7 @@ const accessSchema = z.strictObject({ namespace: text, secret: text, key: text }
 // A cluster of the management plane is the same access, in words of its own.
 const managedSchema = z.strictObject({ namespace: text, cluster: text, workspace: text.optional() });
 const isManaged = (value: unknown): boolean => typeof value === "object" && value !== null && "cluster" in value;
-const access = z.preprocess((value, context) => {
+const eitherAccess = z.preprocess((value, context) => {
   if (!isManaged(value)) return value;
   const parsed = managedSchema.safeParse(value);
   if (!parsed.success) {
@@ -36,7 +36,7 @@ const cluster = z.strictObject({
   name: text,
   local: z.boolean().default(false),
   // One Secret, or several that open the same cluster.
-  access: z.preprocess((value) => (Array.isArray(value) ? value : [value]), z.array(access)).default([]),
+  access: z.preprocess((value) => (Array.isArray(value) ? value : [value]), z.array(eitherAccess)).default([]),
   observed: z.enum(["synced", "stale", "absent"]).default("synced"),
   because: z.string().optional(),
   // Kinds of which the API server knows nothing, e.g. Peer before Kilo is installed.
