@@ -1,5 +1,4 @@
-// A look at living clusters, the way the operator sees them: everything is listed and asked once, and nothing
-// is written.
+// A look at living clusters, the way the operator sees them: everything is listed and asked once, nothing is written.
 
 import type { Plan } from "../core/plan.ts";
 import type { Provider, ProviderWorld } from "../core/provider.ts";
@@ -43,7 +42,8 @@ export async function observeWorld<Intent, Fact, Facts, P extends Plan>(
     onChange: () => undefined,
   });
   const isSettled = (): boolean => {
-    if (fleet.notReady() !== undefined) return false;
+    // Of several shards that hold intents, each has to be listed once.
+    if (fleet.localTrouble() !== undefined) return false;
     const views = fleet.directory.views();
     if (views.some(({ id }) => fleet.directory.isSettling(id))) return false;
     fleet.resolver.want(

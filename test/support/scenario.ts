@@ -33,14 +33,18 @@ export function readScenario(path: string): { readonly world: string; readonly e
 export type Run = { readonly code: number; readonly out: string; readonly errors: string };
 
 /** Runs the command line in this process. */
-export async function runCli(args: readonly string[], stdin = ""): Promise<Run> {
+export async function runCli(
+  args: readonly string[],
+  stdin = "",
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Run> {
   let out = "";
   let errors = "";
   const code = await main(args, {
     out: (text) => void (out += text),
     note: (text) => void (errors += text),
     readStdin: () => Promise.resolve(stdin),
-    environment: {},
+    environment,
     isInteractive: false,
   });
   return { code, out, errors };
