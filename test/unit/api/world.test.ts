@@ -30,6 +30,27 @@ describe("worldSchema", () => {
     });
   });
 
+  test("a cluster of the management plane is an access in words of its own", () => {
+    const managed = { namespace: "fleet", cluster: "edge" };
+    const accesses = (given: unknown) =>
+      worldSchema.parse(world([{ name: "edge", access: given }])).clusters[0]!.access;
+    expect(accesses(managed)).toEqual([{ namespace: "fleet", secret: "edge", key: "-" }]);
+    expect(accesses([{ ...managed, workspace: "w1" }, access])).toEqual([
+      { namespace: "fleet", secret: "edge", key: "w1" },
+      access,
+    ]);
+    expect(problems(world([{ name: "edge", access: { ...managed, key: "k" } }]))).toEqual([
+      { path: "clusters[0].access[0]", message: 'Unrecognized key: "key"' },
+    ]);
+  });
+
+  test("what pods say of other clusters, or why they do not", () => {
+    const polled = { kvstoremesh: { p1: { far: "ready", near: "notReady" }, p2: "connection refused" } };
+    const [cluster] = worldSchema.parse(world([{ ...hub, polled }])).clusters;
+    expect(cluster!.polled).toEqual({ ...polled, agents: {} });
+    expect(problems(world([{ ...hub, polled: { kvstoremesh: { p1: { far: "up" } } } }]))).toHaveLength(1);
+  });
+
   test("a parsed world is a world file and parses to itself", () => {
     const file = world(
       [
@@ -106,6 +127,13 @@ describe("worldProblems", () => {
     expect(contradictions([hub, { name: "edge" }])).toEqual([
       { path: "clusters[1]", message: "neither local nor access is given: it needs one" },
     ]);
+  });
+
+  test("beside objects of networking.edge-portal.eu, in a list too, a cluster may be known by its name alone", () => {
+    const binding = { apiVersion: "networking.edge-portal.eu/v1alpha1", kind: "ClusterMeshBinding" };
+    for (const object of [binding, { apiVersion: "v1", kind: "List", items: [binding] }]) {
+      expect(contradictions([{ ...hub, objects: [object] }, { name: "edge" }])).toEqual([]);
+    }
   });
 
   test("one key that opens two clusters; several that open one are fine", () => {
