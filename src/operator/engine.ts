@@ -111,7 +111,7 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
   }
 
   changed = (origin: ChangeOrigin): void => {
-    if (this.#term === undefined) return;
+    if (this.#term === undefined) return this.#releaseUnnamed();
     if (origin === "world") this.#changedMs ??= this.#options.runtime.clock.monotonicMs();
     this.#queuePlan(origin === "own" ? ownDelayMs : 0);
   };
@@ -386,6 +386,12 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
   }
 
   /** Lets go of clusters that nobody names and that hold nothing we would delete. */
+  /** Whoever does not act cleans nothing up, and has no business on a cluster that nobody names any more. */
+  #releaseUnnamed(): void {
+    const { directory } = this.#options.fleet;
+    for (const id of directory.leaving().keys()) directory.release(id);
+  }
+
   #releaseLeft(state: PlanState<Intent, Facts, P>): void {
     const { fleet, runtime } = this.#options;
     const leaving = fleet.directory.leaving();
