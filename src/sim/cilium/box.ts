@@ -13,7 +13,7 @@ import type { SimRule } from "../users.ts";
 import { CiliumCluster } from "./cluster.ts";
 import { managedClusters, managementDefinitions } from "./definitions.ts";
 import type { Etcd } from "./etcd.ts";
-import { balancerAddress, type Installation, nodeAddress, nodePort } from "./helm.ts";
+import { type Installation, nodeAddress, nodePort } from "./helm.ts";
 import { Notary } from "./notary.ts";
 import { clusterRules } from "./rules.ts";
 
@@ -195,8 +195,8 @@ export class CiliumBox {
   }
 
   #etcdAt(address: string, port: number): Etcd | undefined {
-    const found = this.clusters.find(({ installed: { number, nodes } }) => {
-      if (address === balancerAddress(number)) return port === 2_379;
+    const found = this.clusters.find(({ balancer, installed: { number, nodes } }) => {
+      if (address === balancer) return port === 2_379;
       const own = Array.from({ length: nodes }, (_, index) => nodeAddress(number, index + 1));
       return own.includes(address) && port === nodePort(number);
     });

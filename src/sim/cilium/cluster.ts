@@ -48,6 +48,8 @@ export class CiliumCluster {
   operatorToken: string;
   /** Whether others reach its etcd. */
   isReachable = true;
+  /** The address of its load balancer. */
+  balancer: string;
   readonly #options: CiliumClusterOptions;
   readonly #adminToken: string;
   readonly #stop: readonly (() => void)[];
@@ -66,6 +68,7 @@ export class CiliumCluster {
     this.#options = options;
     this.name = name;
     this.installed = options;
+    this.balancer = helm.balancerAddress(options.number);
     this.#adminToken = `${name}-admin`;
     this.operatorToken = this.#newToken();
     this.server = createSimServer({
@@ -198,6 +201,14 @@ export class CiliumCluster {
     for (const secret of leaves) {
       this.ask("PATCH", `${core}/secrets/${String(fieldsOf(secret["metadata"])["name"])}`, { data: secret["data"] });
     }
+  }
+
+  /** Its load balancer is given another address; the old one leads nowhere. */
+  moveBalancer(): void {
+    if (this.installed.serviceType !== "LoadBalancer") return;
+    this.balancer = `203.0.113.${100 + this.installed.number}`;
+    giveAddress(this, `${core}/services/${helm.names.apiserver}`);
+    this.#options.onChange();
   }
 
   /** Others reach its etcd, or no longer do. */

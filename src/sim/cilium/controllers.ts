@@ -1,5 +1,5 @@
-// What runs on a cluster beside its agents: Cilium's operator, which says of a policy whether it can be used, and a cloud
-// that gives addresses to Services.
+// What runs on a cluster beside its agents: Cilium's operator, which says of a policy whether it can be used, a cloud that
+// gives addresses to Services, and what keeps their endpoints.
 
 import { fieldsOf } from "../../core/json.ts";
 import type { Clock } from "../../kube/runtime.ts";
@@ -7,12 +7,13 @@ import type { Change } from "../store.ts";
 import type { Fields } from "../value.ts";
 import type { CiliumCluster } from "./cluster.ts";
 import { clusterwidePolicies, kept, networkPolicies } from "./definitions.ts";
-import { balancerAddress } from "./helm.ts";
+import { workSlice } from "./helm.ts";
 
 const verdictMs = 2_000;
 const balancerMs = 4_000;
+const sliceMs = 500;
 
-type Ground = Pick<CiliumCluster, "server" | "tryTo" | "installed">;
+type Ground = Pick<CiliumCluster, "server" | "tryTo" | "balancer" | "installed">;
 
 /** Starts them; each answer ends one. */
 export function controllers(cluster: Ground, clock: Clock): readonly (() => void)[] {
@@ -34,8 +35,18 @@ export function controllers(cluster: Ground, clock: Clock): readonly (() => void
     const [namespace = "", name = ""] = key.split("/");
     clock.after(balancerMs, () => giveAddress(cluster, `/api/v1/namespaces/${namespace}/services/${name}`));
   };
+  const follow = (key: string, type: string, { spec }: Fields): void => {
+    const [namespace = "", name = ""] = key.split("/");
+    if (type === "MODIFIED" || fieldsOf(spec)["selector"] === undefined) return;
+    const slices = `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`;
+    clock.after(sliceMs, () => {
+      if (type === "DELETED") cluster.tryTo("DELETE", `${slices}/${name}-1`);
+      else cluster.tryTo("POST", slices, workSlice(namespace, name, cluster.installed.number));
+    });
+  };
   const { server } = cluster;
   return [
+    server.listen(kept.services, ({ key, type, after }) => follow(key, type, after)),
     server.listen(kept.policies, (change) => judge(networkPolicies.plural, change)),
     server.listen(kept.clusterwidePolicies, (change) => judge(clusterwidePolicies.plural, change)),
     server.listen(kept.services, ({ key, type, after }) => balance(key, type, after)),
@@ -51,6 +62,6 @@ export function policyPath(plural: string, key: string): string {
 
 /** Gives a Service the address of the cluster's load balancer. */
 export function giveAddress(cluster: Ground, path: string): void {
-  const ingress = [{ ip: balancerAddress(cluster.installed.number) }];
+  const ingress = [{ ip: cluster.balancer }];
   cluster.tryTo("PATCH", `${path}/status`, { status: { loadBalancer: { ingress } } });
 }

@@ -12,7 +12,7 @@ import type { CiliumBox } from "../cilium/box.ts";
 import { kept } from "../cilium/definitions.ts";
 import { placeOf } from "../kcp/workspaces.ts";
 import type { Fields } from "../value.ts";
-import { policiesFor, untreated } from "./policy-rules.ts";
+import { untreated } from "./policy-rules.ts";
 import type { Shadow } from "./shadow.ts";
 import { type CiliumTruth, wishStorages } from "./truth.ts";
 
@@ -44,15 +44,27 @@ export function notJoined(box: CiliumBox, truth: CiliumTruth): readonly string[]
       return [`${id} has affinity ${String(annotations["service.cilium.io/affinity"])} on ${member}`];
     });
   });
+  const hidden = truth.exposures.flatMap(({ members, spec, id, name: own }) => {
+    const { namespace, name } = fieldsOf(spec["serviceRef"]);
+    return members.flatMap((member): string[] => {
+      const all = box.cluster(member)?.server.objects(kept.services) ?? [];
+      const isThere = (wanted: string): boolean =>
+        all.some(
+          ({ metadata }) => fieldsOf(metadata)["name"] === wanted && fieldsOf(metadata)["namespace"] === namespace,
+        );
+      const isMissing = isThere(String(name)) && !isThere(`${own}-exposed`);
+      return isMissing ? [`${id} is not exposed on ${member}`] : [];
+    });
+  });
   const unruled = truth.intents.flatMap((wish) => untreated(box, wish));
-  return [...unlinked, ...unshared, ...unruled];
+  return [...unlinked, ...unshared, ...hidden, ...unruled];
 }
 
-const phases = { bindings: "Connected", services: "Exported", intents: "Applied" } as const;
+const phases = { bindings: "Connected", services: "Exported", intents: "Applied", exposures: "Exposed" } as const;
 
 /** Statuses that do not say what is so. */
 export function notReported(box: CiliumBox, truth: CiliumTruth): readonly string[] {
-  return (["bindings", "services", "intents"] as const).flatMap((kind) =>
+  return (["bindings", "services", "intents", "exposures"] as const).flatMap((kind) =>
     truth[kind].flatMap(({ id, workspace, name, members }): string[] => {
       // A mesh of one tenant that names another's cluster is told so.
       if (members.length < 2) return [];
@@ -84,6 +96,10 @@ function miscounted(
     return same(texts(status["exportedClusters"])) ? [] : [`exported on ${texts(status["exportedClusters"]).join()}`];
   if (kind === "intents")
     return same(texts(status["appliedClusters"])) ? [] : [`applied on ${texts(status["appliedClusters"]).join()}`];
+  if (kind === "exposures") {
+    const named = listOf(status["endpoints"]).map((each) => String(fieldsOf(each)["clusterName"]));
+    return same([...new Set(named)]) ? [] : [`exposed on ${named.join()}`];
+  }
   const listed = listOf(status["meshStatus"]).map(fieldsOf);
   if (!same(listed.map(({ clusterName }) => String(clusterName)))) return ["meshStatus does not list its clusters"];
   return listed.flatMap(({ clusterName, clusterId, connected, readyNodes, totalNodes }) => {
@@ -115,13 +131,3 @@ export function notReleased(box: CiliumBox, shadows: ReadonlyMap<string, Shadow>
   );
   return [...wishes, ...[...shadows.values()].flatMap((shadow) => shadow.remains())];
 }
-
-/** Policies that are for an intent that nobody has. */
-export const orphans = (box: CiliumBox, truth: CiliumTruth, known: readonly string[]): readonly string[] =>
-  known
-    .filter((id) => !truth.intents.some((wish) => wish.id === id))
-    .flatMap((id) =>
-      box.clusters.flatMap((cluster) =>
-        policiesFor(cluster, id).map(() => `a policy for ${id} is left on ${cluster.name}`),
-      ),
-    );

@@ -43,6 +43,8 @@ const usersKey = `${ciliumNamespace}/${names.users}`;
 const sharing =
   /^metadata\.annotations\.(service\.cilium\.io\/(global|shared|affinity)|io\.cilium\/(global-service|shared-service|service-affinity))$/;
 const ownMark = /^metadata\.annotations\.causeway\.dev\//;
+/** How Services that we make are called. */
+const exposed = "-exposed";
 const managedBy = "app.kubernetes.io/managed-by";
 /** Clusters that have left are watched for as long, until they are clean. */
 const leavingMs = 1_500_000;
@@ -168,6 +170,10 @@ export class CiliumSafety {
     }
     if (storage === kept.secrets && !connections.includes(key)) return fault("everything");
     if (storage === kept.configMaps && key !== usersKey) return fault("everything");
+    if (storage === kept.services && key.endsWith(exposed)) {
+      if (before !== undefined && !shadow.isMade(storage, key)) fault("everything");
+      return;
+    }
     if (type === "ADDED" && storage !== kept.secrets && storage !== kept.configMaps) return fault("everything");
     for (const path of paths) {
       if (ownMark.test(path) || type === "ADDED") continue;
@@ -246,6 +252,7 @@ export class CiliumSafety {
 
   #judgeSharing({ cluster, key, paths, is, was, shadow, storage }: Touch): void {
     const { truth, slackMs } = this.#options;
+    if (key.endsWith(exposed)) return;
     for (const path of paths.filter((each) => sharing.test(each))) {
       const value = is.get(path);
       const what = `service ${cluster.name} ${key}`;

@@ -11,7 +11,7 @@ import type { OperatorProcess } from "../history/process.ts";
 import { latencyMs, type Weather } from "../history/weather.ts";
 import type { SimServer } from "../server.ts";
 import { type StrangerOptions, Strangers } from "./strangers.ts";
-import type { Beginning, Deed, StoryBinding, StoryIntent, StoryService } from "./story.ts";
+import type { Beginning, Deed, StoryBinding, StoryExposure, StoryIntent, StoryService } from "./story.ts";
 
 /** What a stage is made of. */
 export type CiliumStageOptions = StrangerOptions & {
@@ -33,7 +33,7 @@ type Kind = (typeof ciliumKinds)[keyof typeof ciliumKinds];
 /** An object of a tenant, as it should be. */
 type Wished = { readonly workspace: string; readonly kind: Kind; readonly name: string; spec: object; exists: boolean };
 
-const { clusterMeshBinding, globalService, connectivityIntent } = ciliumKinds;
+const { clusterMeshBinding, globalService, connectivityIntent, exposedService } = ciliumKinds;
 
 /** Plays deeds. */
 export class CiliumStage {
@@ -41,6 +41,9 @@ export class CiliumStage {
   readonly #bindings: readonly Wished[];
   readonly #services: readonly Wished[];
   readonly #intents: readonly Wished[];
+  readonly #exposures: readonly Wished[];
+  /** Workspaces that are gone, or about to be. */
+  readonly #gone = new Set<string>();
   readonly #left = new Map<Wished, Set<number>>();
   /** The same trouble twice at one place ends when the later one ends. */
   readonly #troubles = new Map<string, number>();
@@ -64,6 +67,9 @@ export class CiliumStage {
     });
     this.#services = beginning.services.map((each) => wish(each.tenant, globalService, each.name, serviceSpec(each)));
     this.#intents = beginning.intents.map((each) => wish(each.tenant, connectivityIntent, each.name, intentSpec(each)));
+    this.#exposures = beginning.exposures.map((each) =>
+      wish(each.tenant, exposedService, each.name, exposureSpec(each)),
+    );
   }
 
   /** Does one thing. */
@@ -75,7 +81,7 @@ export class CiliumStage {
 
   /** Deletes everything that tenants wished for. */
   deleteAll(): void {
-    for (const wished of [...this.#bindings, ...this.#services, ...this.#intents]) {
+    for (const wished of [...this.#bindings, ...this.#services, ...this.#intents, ...this.#exposures]) {
       wished.exists = false;
       this.#ask(wished, "DELETE");
     }
@@ -171,6 +177,12 @@ export class CiliumStage {
     "intent is deleted": ({ intent, forMs }) => this.#deleteFor(this.#intents[intent], forMs),
     "intent is edited": ({ intent }) =>
       this.#edit(this.#intents[intent], (spec) => ({ ...spec, ports: [{ protocol: "TCP", port: 443 }] })),
+    "exposure is deleted": ({ forMs }) => this.#deleteFor(this.#exposures[0], forMs),
+    "address changes": ({ cluster }) => {
+      this.#disturb(400_000);
+      this.#cluster(cluster).moveBalancer();
+    },
+    "workspace is deleted": ({ tenant }) => this.#dissolve(this.#options.beginning.tenants[tenant]?.workspace ?? ""),
     "tenant names another's cluster": ({ tenant, cluster, forMs }) => this.#intrude(tenant, cluster, forMs),
     "tenant edits a status": ({ tenant, cluster }) => this.#pretend(tenant, cluster),
     "tenant forges a record": ({ cluster }) => this.#strangers.forge(this.#cluster(cluster)),
@@ -225,6 +237,7 @@ export class CiliumStage {
   #ask({ workspace, kind, name, spec }: Wished, method: "PUT" | "DELETE" | "GET"): number {
     const { box } = this.#options;
     const path = `/apis/${networkingApiVersion}/namespaces/${tenantNamespace}/${kind.plural}`;
+    if (this.#gone.has(workspace)) return 200;
     if (method !== "PUT") return box.kcp.ask(workspace, method, `${path}/${name}`).status;
     const { status } = box.kcp.ask(workspace, "PATCH", `${path}/${name}`, { spec });
     if (status !== 404) return status;
@@ -285,13 +298,34 @@ export class CiliumStage {
     });
   }
 
+  /** Everything in a workspace is deleted; what says whose the clusters are goes a minute later, the workspace last. */
+  #dissolve(workspace: string): void {
+    const { box } = this.#options;
+    if (this.#gone.has(workspace)) return;
+    for (const { kind, name } of [...this.#bindings, ...this.#services, ...this.#intents, ...this.#exposures].filter(
+      (wished) => wished.workspace === workspace,
+    )) {
+      const path = `/apis/${networkingApiVersion}/namespaces/${tenantNamespace}/${kind.plural}/${name}`;
+      box.kcp.ask(workspace, "PATCH", path, { spec: { suspend: false } });
+      box.kcp.ask(workspace, "DELETE", path);
+    }
+    this.#gone.add(workspace);
+    const isEmpty = (): boolean => Object.values(ciliumKinds).every(({ plural }) => box.kcp.isEmpty(workspace, plural));
+    const wait = (): void => {
+      if (!isEmpty()) return this.#later(20_000, wait);
+      for (const { name } of box.clusters) if (box.ownerOf(name) === workspace) box.unclaim(workspace, name);
+      box.kcp.forget(workspace);
+    };
+    this.#later(60_000, wait);
+  }
+
   /** A tenant says that a cluster is its own, which it is not, and joins it with one that is. */
   #intrude(tenant: number, index: number, forMs: number): void {
     const { box, beginning } = this.#options;
     const workspace = beginning.tenants[tenant]?.workspace ?? "";
     const victim = this.#cluster(index).name;
     const own = box.clusters.find(({ name }) => box.ownerOf(name) === workspace)?.name;
-    if (own === undefined || box.ownerOf(victim) === workspace) return;
+    if (own === undefined || box.ownerOf(victim) === workspace || this.#gone.has(workspace)) return;
     const spec = { clusterRefs: [{ name: own }, { name: victim }] };
     const wished: Wished = { workspace, kind: clusterMeshBinding, name: "greedy", spec, exists: true };
     box.claim(workspace, victim);
@@ -299,7 +333,7 @@ export class CiliumStage {
     this.#later(forMs, () => {
       wished.exists = false;
       this.#ask(wished, "DELETE");
-      box.unclaim(workspace, victim);
+      if (!this.#gone.has(workspace)) box.unclaim(workspace, victim);
     });
   }
 
@@ -308,7 +342,7 @@ export class CiliumStage {
     const { box, beginning } = this.#options;
     const workspace = beginning.tenants[tenant]?.workspace ?? "";
     const victim = this.#cluster(index).name;
-    if (box.ownerOf(victim) === workspace) return;
+    if (box.ownerOf(victim) === workspace || this.#gone.has(workspace)) return;
     const lies = [
       [clusterMeshBinding, "mesh", { meshStatus: [{ clusterName: victim }], phase: "Connected" }],
       [globalService, "web", { exportedClusters: [victim], phase: "Exported" }],
@@ -325,6 +359,13 @@ const serviceSpec = ({ mesh, namespace, service, affinity }: StoryService): obje
   meshRef: { name: mesh },
   selector: { namespace, name: service },
   ...(affinity === undefined ? {} : { affinity }),
+});
+
+const exposureSpec = ({ mesh, namespace, service, isGlobal }: StoryExposure): object => ({
+  meshRef: { name: mesh },
+  serviceRef: { namespace, name: service },
+  exposure: "LoadBalancer",
+  global: isGlobal,
 });
 
 const intentSpec = ({ mesh, action, mode, port }: StoryIntent): object => ({

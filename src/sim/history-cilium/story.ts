@@ -21,6 +21,11 @@ export type StoryService = {
   readonly affinity: "none" | "local" | undefined;
 };
 
+/** The wish to make a Service reachable from outside. */
+export type StoryExposure = Pick<StoryService, "tenant" | "name" | "mesh" | "namespace" | "service"> & {
+  readonly isGlobal: boolean;
+};
+
 /** The wish to allow or to deny traffic. */
 export type StoryIntent = {
   readonly tenant: number;
@@ -38,6 +43,7 @@ export type Beginning = {
   readonly bindings: readonly StoryBinding[];
   readonly services: readonly StoryService[];
   readonly intents: readonly StoryIntent[];
+  readonly exposures: readonly StoryExposure[];
   readonly operators: 1 | 2;
   /** Whether somebody else's peers and users are there already. */
   readonly hasForeign: boolean;
@@ -97,6 +103,9 @@ export type Deed =
       readonly cluster: number;
       readonly forMs: number;
     }
+  | { readonly do: "exposure is deleted"; readonly forMs: number }
+  | { readonly do: "address changes"; readonly cluster: number }
+  | { readonly do: "workspace is deleted"; readonly tenant: number }
   | { readonly do: "tenant edits a status"; readonly tenant: number; readonly cluster: number }
   | { readonly do: "tenant forges a record"; readonly cluster: number };
 
@@ -145,6 +154,7 @@ function begin(chance: Chance): Beginning {
   const bindings: StoryBinding[] = [];
   const services: StoryService[] = [];
   const intents: StoryIntent[] = [];
+  const exposures: StoryExposure[] = [];
   tenants.forEach(({ workspace }, tenant) => {
     const versions = chance.pick(generations);
     const own = Array.from({ length: tenant === 0 ? chance.pick([2, 2, 2, 3]) : 2 }, (): number => {
@@ -174,6 +184,10 @@ function begin(chance: Chance): Beginning {
       const mode = chance.pick<"Namespaced" | "Clusterwide">(["Namespaced", "Namespaced", "Clusterwide"]);
       intents.push({ tenant, name: "web-to-api", mesh, action, mode, port: chance.pick([undefined, 8_080]) });
     }
+    if (chance.happens(0.25)) {
+      const where = { namespace: "shop", service: chance.pick(["web", "api"]) };
+      exposures.push({ tenant, name: "front", mesh, ...where, isGlobal: chance.happens(0.5) });
+    }
   });
   return {
     tenants,
@@ -181,6 +195,7 @@ function begin(chance: Chance): Beginning {
     bindings,
     services,
     intents,
+    exposures,
     operators: chance.happens(0.03) ? 2 : 1,
     hasForeign: chance.happens(0.5),
   };
@@ -270,6 +285,9 @@ function deed(chance: Chance, beginning: Beginning): Deed {
     () => ({ do: "Service is deleted", cluster, forMs: someMs }),
     () => ({ do: "intent is deleted", intent: chance.int(0, Math.max(0, intents.length - 1)), forMs: someMs }),
     () => ({ do: "intent is edited", intent: chance.int(0, Math.max(0, intents.length - 1)) }),
+    () => ({ do: "exposure is deleted", forMs: someMs }),
+    () => ({ do: "address changes", cluster }),
+    () => ({ do: "workspace is deleted", tenant: tenants.length - 1 }),
     () => ({ do: "tenant names another's cluster", tenant, cluster, forMs: longMs }),
     () => ({ do: "tenant edits a status", tenant, cluster }),
     () => ({ do: "tenant forges a record", cluster }),

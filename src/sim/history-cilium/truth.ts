@@ -27,6 +27,7 @@ export const wishStorages = {
   bindings: storageOf(ciliumKinds.clusterMeshBinding.plural),
   services: storageOf(ciliumKinds.globalService.plural),
   intents: storageOf(ciliumKinds.connectivityIntent.plural),
+  exposures: storageOf(ciliumKinds.exposedService.plural),
 } as const;
 
 /** The truth about a fleet, kept up to date as workspaces change. */
@@ -41,6 +42,7 @@ export class CiliumTruth {
   bindings: readonly Wish[] = [];
   services: readonly Wish[] = [];
   intents: readonly Wish[] = [];
+  exposures: readonly Wish[] = [];
 
   constructor(box: CiliumBox, clock: Pick<Clock, "monotonicMs">) {
     this.#box = box;
@@ -93,6 +95,7 @@ export class CiliumTruth {
     };
     this.services = this.#read(wishStorages.services, "GlobalService", ofMesh);
     this.intents = this.#read(wishStorages.intents, "ConnectivityIntent", ofMesh);
+    this.exposures = this.#read(wishStorages.exposures, "ExposedService", ofMesh);
     this.#note();
   }
 
@@ -129,6 +132,13 @@ export class CiliumTruth {
       for (const cluster of members) {
         yield `service ${cluster} ${String(namespace)}/${String(name)}`;
         yield `wish ${cluster} ${id}`;
+      }
+    }
+    for (const { members, spec, id } of this.exposures) {
+      const { namespace, name } = fieldsOf(spec["serviceRef"]);
+      for (const cluster of members) {
+        yield `wish ${cluster} ${id}`;
+        if (spec["global"] !== false) yield `service ${cluster} ${String(namespace)}/${String(name)}`;
       }
     }
     for (const { members, id } of this.intents) for (const cluster of members) yield `wish ${cluster} ${id}`;

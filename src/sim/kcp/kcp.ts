@@ -1,6 +1,5 @@
 // A kcp in memory: shards with workspaces, and the workspace of an APIExport that lists where it is served.
 
-import { fieldsOf } from "../../core/json.ts";
 import { endpointSlices } from "../../fleet/kcp.ts";
 import type { Clock } from "../../kube/runtime.ts";
 import type { SimReply, SimRequest } from "../answer.ts";
@@ -69,17 +68,10 @@ export class SimKcp {
     this.#publish();
   }
 
-  /** A workspace is gone, or lets go of the export: its objects are deleted, and go once nobody holds them. */
-  unbind(workspace: string, storages: readonly string[], paths: (storage: string, namespace: string) => string): void {
-    const server = this.#server(workspace);
-    for (const storage of storages) {
-      for (const object of server.objects(storage)) {
-        const place = placeOf(object);
-        if (place?.workspace !== workspace) continue;
-        const { name } = fieldsOf(object["metadata"]);
-        this.ask(workspace, "DELETE", `${paths(storage, place.namespace)}/${String(name)}`);
-      }
-    }
+  /** Whether a workspace holds nothing of a kind of the export. */
+  isEmpty(workspace: string, plural: string): boolean {
+    const objects = this.#server(workspace).objects(`networking.edge-portal.eu/${plural}`);
+    return !objects.some((object) => placeOf(object)?.workspace === workspace);
   }
 
   /** The addresses of shards that have a bound workspace, less those that are away for good. */
