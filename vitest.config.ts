@@ -58,6 +58,7 @@ export default defineConfig({
           include: ["test/cilium/**/*.test.ts"],
           globalSetup: "test/support/kcp-setup.ts",
           fileParallelism: false, // clusters are told apart by their addresses, which are counted per process
+          isolate: false, // one process for all files: they share the clusters of test/support/cilium-fleet.ts
           sequence: { groupOrder: 3 },
           testTimeout: 120_000,
           hookTimeout: 300_000,

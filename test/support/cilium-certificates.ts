@@ -20,25 +20,39 @@ export type CiliumCertificates = {
   readonly local: Certificate;
 };
 
+const dayMs = 24 * 60 * 60 * 1000;
+
+/** As long as Helm makes certificates last, up to Cilium 1.19. */
+const lasting = () => ({ notAfterMs: Date.now() + 1095 * dayMs });
+
 /** An authority as every installation of Cilium makes one: all have the same name. */
-export const makeCiliumAuthority = (): Certificate => makeCertificate({ subject: "Cilium CA", names: [], isCa: true });
+export const makeCiliumAuthority = (): Certificate =>
+  makeCertificate({ subject: "Cilium CA", names: [], isCa: true, ...lasting() });
+
+/** Whom certificates are for. */
+export type Bearer = {
+  readonly name: string;
+  readonly authMode: AuthMode;
+  /** More names and addresses of the server, as `clustermesh.apiserver.tls.server.extraIpAddresses` has them. */
+  readonly serverNames: readonly string[];
+};
 
 /** Makes the certificates of a cluster, signed by `authority`; `alsoTrusted` are more certificates to trust, as PEM. */
 export function issueCertificates(
-  name: string,
-  authMode: AuthMode,
+  { name, authMode, serverNames }: Bearer,
   authority: Certificate,
   alsoTrusted = "",
 ): CiliumCertificates {
-  const client = (subject: string) => makeCertificate({ subject, names: [], issuer: authority });
+  const client = (subject: string) => makeCertificate({ subject, names: [], issuer: authority, ...lasting() });
   const host = "clustermesh-apiserver.cilium.io";
   return {
     authority,
     trustPem: alsoTrusted + authority.certPem,
     server: makeCertificate({
       subject: host,
-      names: [host, "*.mesh.cilium.io", "clustermesh-apiserver.kube-system.svc", "127.0.0.1"],
+      names: [host, "*.mesh.cilium.io", "clustermesh-apiserver.kube-system.svc", "127.0.0.1", ...serverNames],
       issuer: authority,
+      ...lasting(),
     }),
     admin: client(`admin-${name}`),
     remote: client(authMode === "cluster" ? `remote-${name}` : "remote"),

@@ -43,6 +43,11 @@ export type CiliumOptions = {
   readonly podCidr?: string;
   /** More keys for the ConfigMap `cilium-config`. */
   readonly config?: Readonly<Record<string, string>>;
+  /**
+   * True puts the load balancer's address into the server's certificate, so that peers need no host aliases, and has
+   * kvstoremesh keep what it knows of a peer that was taken away: then one can be added again without a wait of minutes.
+   */
+  readonly swift?: boolean;
   /** False leaves out the ConfigMap `clustermesh-remote-users`: the Pod then waits for it, as a kubelet has it wait. */
   readonly remoteUsers?: boolean;
 };
@@ -81,6 +86,8 @@ export type CiliumCluster = {
    * `keepOld` is false. etcd does not read its authority again by itself: `restart` rolls the Pod out, and waits.
    */
   readonly rotateCa: (how?: { readonly keepOld?: boolean; readonly restart?: boolean }) => Promise<void>;
+  /** Ends a rotation: the authority before is trusted no more, and the Pod is rolled out. */
+  readonly dropOldCa: () => Promise<void>;
   /** Ends a program and keeps it down until `up`. */
   readonly down: (part: PodPart) => Promise<void>;
   /** Lets a program be started again, and waits for it. */
@@ -97,7 +104,9 @@ export async function startCilium(server: Server, options: CiliumOptions): Promi
   if (block > clustersMax) throw new Error(`the private network has room for ${clustersMax} clusters`);
   const addresses = { loadBalancer: `10.255.${block}.1`, pod: `10.255.${block}.2`, node: `10.255.${block}.3` };
   const { name, id, authMode = "migration", remoteUsers = true } = options;
-  let certificates = issueCertificates(name, authMode, options.authority ?? makeCiliumAuthority());
+  const isSwift = options.swift === true;
+  const bearer = { name, authMode, serverNames: isSwift ? [addresses.loadBalancer] : [] };
+  let certificates = issueCertificates(bearer, options.authority ?? makeCiliumAuthority());
   const installation: Installation = {
     name,
     id,
@@ -113,7 +122,7 @@ export async function startCilium(server: Server, options: CiliumOptions): Promi
   const kubeconfig = server.kubeconfig(await programToken(server));
   const { folder, stop: end } = guardedFolder("causeway-cilium-");
   const client = createClient(server, server.adminToken, { userAgent: "kubelet-stand-in" });
-  const pod = createPod({ folder, name, id, addresses, kubeconfig, hasUsers: authMode !== "legacy" });
+  const pod = createPod({ folder, name, id, addresses, kubeconfig, hasUsers: authMode !== "legacy", isSwift });
   const kubelet = startKubelet(client, pod, { nodeName: nodeNameOf(name), podIp: addresses.pod });
   const stop = async () => {
     // Together: the kubelet may be waiting for a program that never gets ready.
@@ -122,7 +131,10 @@ export async function startCilium(server: Server, options: CiliumOptions): Promi
   };
   const rotateCa: CiliumCluster["rotateCa"] = async ({ keepOld = true, restart = true } = {}) => {
     const old = keepOld ? certificates.authority.certPem : "";
-    certificates = issueCertificates(name, authMode, makeCiliumAuthority(), old);
+    await replaceCertificates(issueCertificates(bearer, makeCiliumAuthority(), old), restart);
+  };
+  const replaceCertificates = async (next: CiliumCertificates, restart: boolean): Promise<void> => {
+    certificates = next;
     for (const [secret, content] of Object.entries(secretsOf(certificates)))
       await patch(client, ciliumPaths.secret(secret), content);
     if (restart) {
@@ -144,6 +156,7 @@ export async function startCilium(server: Server, options: CiliumOptions): Promi
     folder,
     addresses,
     rotateCa,
+    dropOldCa: () => replaceCertificates({ ...certificates, trustPem: certificates.authority.certPem }, true),
     stop,
     certificates: () => certificates,
     podName: kubelet.podName,

@@ -45,6 +45,8 @@ export type PodOptions = {
   readonly addresses: CiliumAddresses;
   readonly kubeconfig: string;
   readonly hasUsers: boolean;
+  /** Whether kvstoremesh keeps what it knows of a peer that was taken away. */
+  readonly isSwift: boolean;
 };
 
 /** Gets ready what the programs of a Pod need; none is started. */
@@ -112,7 +114,12 @@ async function initEtcd({ folder, name }: PodOptions, tools: Tools): Promise<voi
   await run([...namespaces, ...shell, tools.cilium, "etcdinit", ...flags], initMsMax);
 }
 
-function commandOf(part: PodPart, { folder, name, id, addresses, hasUsers }: PodOptions, tools: Tools, health: number) {
+function commandOf(
+  part: PodPart,
+  { folder, name, id, addresses, hasUsers, isSwift }: PodOptions,
+  tools: Tools,
+  health: number,
+) {
   const at = (file: string) => join(folder, file);
   const { pod, loadBalancer, node } = addresses;
   if (part === "etcd") {
@@ -152,6 +159,7 @@ function commandOf(part: PodPart, { folder, name, id, addresses, hasUsers }: Pod
       "--clustermesh-config=/var/lib/cilium/clustermesh",
       `--api-serve-addr=${api}`,
       "--enable-heartbeat=false",
+      ...(isSwift ? ["--disable-drain-on-disconnection"] : []),
     ];
     // Its /readyz waits for clusters that may never come; the Pod counts as started when it answers.
     return { command: inContainer(folder, [tools.cilium, part, ...common, ...own]), ready: `http://${api}/v1/cluster` };

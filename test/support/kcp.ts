@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { inject } from "vitest";
 import { parseAllDocuments } from "yaml";
+import { type AuditLog, auditProbeAgent, openAuditLog } from "./audit.ts";
 import { eventually } from "./eventually.ts";
 import { freePort, guardedFolder, isReady, startProcess, toolPath } from "./guarded-processes.mjs";
 import { isOnPrivateNetwork } from "./on-private-network.ts";
@@ -39,6 +40,7 @@ export type KcpDescription = {
   readonly adminToken: string;
   readonly operatorToken: string;
   readonly command: readonly string[];
+  readonly auditLog: string;
 };
 
 /** What the tests are told of the shared kcp: where it is, or why there is none. */
@@ -68,6 +70,8 @@ export type Kcp = {
   readonly apply: (path: string, objects: string | readonly KcpObject[]) => Promise<void>;
   /** Sends one request as the admin; the path begins with `/clusters/` or `/services/`. */
   readonly request: ServerClient["request"];
+  /** What it was asked by the admin and by the operator, in workspaces and through virtual ones. */
+  readonly audit: () => AuditLog;
   /** Makes it hang: connections stay open and nothing answers. */
   readonly pause: () => void;
   /** Ends a pause. */
@@ -92,6 +96,8 @@ export async function launchKcp(): Promise<{ readonly kcp: KcpDescription; reado
   // The admin whom kcp itself makes has another token after every start.
   const tokens = `${adminToken},admin,admin,system:kcp:admin\n${operatorToken},causeway,causeway\n`;
   writeFileSync(join(folder, "tokens.csv"), tokens, { mode: 0o600 });
+  writeFileSync(join(folder, "audit-policy.json"), JSON.stringify(auditPolicy));
+  const auditLog = join(folder, "audit.log");
   const command = [
     binary,
     "start",
@@ -102,11 +108,22 @@ export async function launchKcp(): Promise<{ readonly kcp: KcpDescription; reado
     `--embedded-etcd-peer-port=${peer}`,
     `--root-directory=${root}`,
     `--token-auth-file=${join(folder, "tokens.csv")}`,
+    `--audit-policy-file=${join(folder, "audit-policy.json")}`,
+    `--audit-log-path=${auditLog}`,
+    "--audit-log-mode=blocking",
   ];
   startProcess({ folder, name: "kcp", command });
   const url = `https://${address}:${secure}`;
-  return { kcp: { folder, root, url, adminToken, operatorToken, command }, stop };
+  return { kcp: { folder, root, url, adminToken, operatorToken, command, auditLog }, stop };
 }
+
+// kcp's own controllers ask thousands of things.
+const auditPolicy = {
+  apiVersion: "audit.k8s.io/v1",
+  kind: "Policy",
+  omitStages: ["RequestReceived"],
+  rules: [{ level: "Metadata", users: ["admin", "causeway"] }, { level: "None" }],
+};
 
 /** The kcp that all files of the project `cilium` share, once it is ready. Make a workspace of your own in it. */
 export async function useKcp(): Promise<Kcp> {
@@ -121,6 +138,8 @@ export async function openKcp(description: KcpDescription): Promise<Kcp> {
   const { folder, url, adminToken, operatorToken, command } = description;
   const caPem = readFileSync(certificateOf(description), "utf8");
   const client = createClient({ url, caPem }, adminToken);
+  const prober = createClient({ url, caPem }, adminToken, { userAgent: auditProbeAgent });
+  const audit = openAuditLog(description.auditLog, (probe) => isAnswered(prober, probe));
   return {
     url,
     caPem,
@@ -132,6 +151,7 @@ export async function openKcp(description: KcpDescription): Promise<Kcp> {
     createWorkspace: (path) => createWorkspace(client, path),
     apply: (path, objects) => applyAll(client, path, objects),
     request: client.request,
+    audit: () => audit,
     pause: () => void signalProcess(folder, "kcp", "SIGSTOP"),
     resume: () => void signalProcess(folder, "kcp", "SIGCONT"),
     stop: () => endProcess(folder, "kcp", graceMs),
@@ -139,9 +159,18 @@ export async function openKcp(description: KcpDescription): Promise<Kcp> {
       startProcess({ folder, name: "kcp", command });
       await untilReady(description);
     },
-    close: client.close,
+    close: async () => {
+      await Promise.all([client.close(), prober.close()]);
+    },
   };
 }
+
+/** Asks something that the audit log will show; false if kcp is down. */
+const isAnswered = (client: ServerClient, probe: string): Promise<boolean> =>
+  client.request("GET", `/clusters/root/api/v1/namespaces/${probe}`).then(
+    () => true,
+    () => false,
+  );
 
 const certificateOf = ({ root }: KcpDescription): string => join(root, "apiserver.crt");
 

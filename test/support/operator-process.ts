@@ -35,11 +35,21 @@ export type OperatorProcess = {
 export const allLogs: string[] = [];
 
 /** Starts the operator with a kubeconfig. */
-export async function startOperator(kubeconfig: string, args: readonly string[] = []): Promise<OperatorProcess> {
+export const startOperator = (kubeconfig: string, args: readonly string[] = []): Promise<OperatorProcess> =>
+  startOperatorWith({ "--kubeconfig": kubeconfig }, args);
+
+/** Starts the operator with kubeconfigs, by the flags that name their files. */
+export async function startOperatorWith(
+  kubeconfigs: Readonly<Record<string, string>>,
+  args: readonly string[] = [],
+): Promise<OperatorProcess> {
   const folder = mkdtempSync(join(tmpdir(), "causeway-operator-"));
-  const file = join(folder, "kubeconfig");
-  writeFileSync(file, kubeconfig, { mode: 0o600 });
-  const given = ["operator", "--kubeconfig", file, "--log-level", "debug"];
+  const files = Object.entries(kubeconfigs).flatMap(([flag, kubeconfig]) => {
+    const file = join(folder, flag.slice(2));
+    writeFileSync(file, kubeconfig, { mode: 0o600 });
+    return [flag, file];
+  });
+  const given = ["operator", ...files, "--log-level", "debug"];
   const probes = ["--health-probe-bind-address", "127.0.0.1:0", "--metrics-bind-address", "127.0.0.1:0"];
   const env = { ...process.env, POD_NAMESPACE: "causeway-system", KUBECONFIG: "" };
   const child = spawn(process.execPath, [bin, ...given, ...probes, ...args], {
