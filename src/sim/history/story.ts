@@ -114,7 +114,7 @@ const middle: Size = { clusters: [2, 3, 3], nodes: [1, 1, 2, 2], steps: 4 };
 const large: Size = { clusters: [3, 4], nodes: [1, 2, 3], steps: 6 };
 
 /** Most faults show in a small fleet already, and for the price of a large one there are three small ones. */
-const sizes: readonly [Size, ...Size[]] = [small, small, small, middle, middle, large];
+const sizes: readonly [Size, ...Size[]] = [small, small, small, small, small, small, middle, middle, large];
 
 /** The story of a seed. */
 export function storyOf(seed: string): Story {
@@ -123,10 +123,10 @@ export function storyOf(seed: string): Story {
   const clusters = chance.pick(size.clusters);
   const all = Array.from({ length: clusters }, (_, cluster) => cluster);
   const nodes = all.map(() => chance.pick(size.nodes));
-  const operators = chance.happens(0.01) ? 2 : 1;
+  const operators = chance.happens(0.005) ? 2 : 1;
   const meshes: StoryMesh[] = [{ namespace: "kilo-system", name: "m", members: all }];
   // A second mesh may have the name of the first, in another namespace, and some of its members.
-  if (chance.happens(0.35)) {
+  if (chance.happens(0.25)) {
     const members = all.filter((cluster) => cluster === 0 || chance.happens(0.6));
     if (members.length > 1) {
       meshes.push({ namespace: chance.pick(["tenants", "kilo-system"]), name: "m", members });
