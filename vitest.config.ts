@@ -28,7 +28,13 @@ export default defineConfig({
     maxWorkers: 2, // the properties are pure CPU; two cores halve them
     projects: [
       project("unit"),
-      { test: { name: "scenarios", include: ["test/scenarios/*.test.ts", "test/scenarios-cilium/*.test.ts"] } },
+      {
+        test: {
+          name: "scenarios",
+          include: ["test/scenarios/*.test.ts", "test/scenarios-cilium/*.test.ts"],
+          testTimeout: 30_000,
+        },
+      },
       project("property", 300_000),
       { test: { name: "tidy", include: ["test/tidy.test.ts"], testTimeout: 60_000 } },
       {

@@ -8,10 +8,11 @@ import { ciliumDefaults, type CiliumOptions } from "../../../src/cilium/kind-pla
 import { ciliumProvider } from "../../../src/cilium/provider.ts";
 import { readCiliumWorld } from "../../../src/cilium/world.ts";
 import { ciliumPorts } from "../../../src/operator/cilium-ports.ts";
+import type { Obj } from "../../support/cilium-lab.ts";
 
 const options: CiliumOptions = { ...ciliumDefaults, ports: ciliumPorts };
 
-type Cluster = { name: string; local?: boolean; access?: unknown; objects: Record<string, any>[] };
+type Cluster = { name: string; local?: boolean; access?: unknown; objects: Obj[] };
 type File = { clusters: Cluster[]; now?: string };
 
 const story = (name: string): File => {

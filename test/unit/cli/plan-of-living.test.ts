@@ -18,7 +18,7 @@ const story = (name: string): string =>
 const parts = ({ operations, diagnostics, intents }: PlanDocument) => ({
   operations,
   diagnostics,
-  intents: intents.map(({ status: { observedGeneration: _, ...status }, ...intent }) => ({ ...intent, status })),
+  intents: intents.map(({ status, ...intent }) => ({ ...intent, status: { ...status, observedGeneration: 0 } })),
 });
 
 describe("causeway plan on living clusters that run Cilium", () => {
@@ -33,7 +33,7 @@ describe("causeway plan on living clusters that run Cilium", () => {
     const asked = served.asked();
     expect(asked.get("west")).toContain("get pods/proxy");
     const verbs = new Set([...asked.values()].flat().map((each) => each.split(" ")[0]));
-    expect([...verbs].sort()).toEqual(["get", "list", "watch"]);
+    expect(verbs).toEqual(new Set(["get", "list", "watch"]));
   });
 
   test("tenants of kcp: the same plan as for the world file, and the environment counts as it does for the operator", async () => {
