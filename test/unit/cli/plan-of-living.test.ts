@@ -21,11 +21,24 @@ const parts = ({ operations, diagnostics, intents }: PlanDocument) => ({
   intents: intents.map(({ status, ...intent }) => ({ ...intent, status: { ...status, observedGeneration: 0 } })),
 });
 
-describe("causeway plan on living clusters that run Cilium", () => {
+// On a busy machine the client alone takes seconds to load.
+describe("causeway plan on living clusters that run Cilium", { timeout: 60_000 }, () => {
   test("a mesh of the own cluster: pods are asked before anything is said, and nothing is written", async () => {
     served = await serveWorld(story("foreign-link"));
     const { hub, mgmt } = served.kubeconfigs;
-    const run = await runCli(["plan", "--kubeconfig", hub, "--mgmt-kubeconfig", mgmt, "--node-id", "me", "-o", "json"]);
+    const run = await runCli([
+      "plan",
+      "--kubeconfig",
+      hub,
+      "--mgmt-kubeconfig",
+      mgmt,
+      "--node-id",
+      "me",
+      "-o",
+      "json",
+      "--timeout",
+      "30",
+    ]);
     expect([run.code, run.errors]).toEqual([0, ""]);
     const plan = JSON.parse(run.out) as PlanDocument;
     expect(plan.intents.map(({ name, status }) => [name, status["phase"]])).toEqual([["mesh", "Connected"]]);
@@ -39,7 +52,17 @@ describe("causeway plan on living clusters that run Cilium", () => {
   test("tenants of kcp: the same plan as for the world file, and the environment counts as it does for the operator", async () => {
     served = await serveWorld(story("other-workspace"));
     const { kcp, mgmt } = served.kubeconfigs;
-    const args = ["plan", "--kcp-kubeconfig", kcp, "--kcp-external-url", served.externalUrl, "-o", "json"];
+    const args = [
+      "plan",
+      "--kcp-kubeconfig",
+      kcp,
+      "--kcp-external-url",
+      served.externalUrl,
+      "-o",
+      "json",
+      "--timeout",
+      "30",
+    ];
     const run = await runCli(args, "", { MGMT_KUBECONFIG: mgmt, NODE_ID: "me" });
     expect([run.code, run.errors]).toEqual([0, ""]);
     const plan = JSON.parse(run.out) as PlanDocument;
