@@ -76,6 +76,16 @@ describeOnPrivateNetwork("faults", () => {
     await gone(lab.tenants[tenant], kind, name);
   };
 
+  /** Waits for an event beside the tenant's object that says what to do. */
+  const isTold = async (tenant: "red" | "green", reason: string, fix: RegExp): Promise<void> => {
+    type Events = { readonly items?: readonly { readonly reason: string; readonly note?: string }[] };
+    const path = `/clusters/${lab.tenants[tenant].path}/apis/events.k8s.io/v1/namespaces/default/events`;
+    await eventually(`an event ${reason} with what to do`, async () => {
+      const { items = [] } = (await lab.kcp.request<Events>("GET", path)).body;
+      return items.some((event) => event.reason === reason && fix.test(event.note ?? ""));
+    });
+  };
+
   const says = (reason: string) => (object: StoredIntent) => conditionOf(object, "Ready")?.reason === reason;
 
   test("a mesh of one cluster is refused with what is missing", async () => {
@@ -84,6 +94,7 @@ describeOnPrivateNetwork("faults", () => {
     const object = await reaches(red, "ClusterMeshBinding", "one", "Error");
     expect(conditionOf(object, "Ready")).toMatchObject({ status: "False", reason: "TooFewClusters" });
     expect(conditionOf(object, "Ready")?.message).toContain("validation failed");
+    await isTold("red", "TooFewClusters", /name at least two clusters in spec\.clusterRefs: kubectl/);
     await removed("red", "ClusterMeshBinding", "one");
     await expectMeshAsBefore();
   });
@@ -94,6 +105,7 @@ describeOnPrivateNetwork("faults", () => {
     const object = await reaches(red, "ClusterMeshBinding", "unknown", says("ClusterUnknown"));
     expect(object.status?.phase).toBe("Error");
     expect(conditionOf(object, "Ready")?.message).toContain("cluster-nowhere");
+    await isTold("red", "ClusterUnknown", /kubectl get kubernetesclusters/);
     await removed("red", "ClusterMeshBinding", "unknown");
     await expectMeshAsBefore();
   });
@@ -103,6 +115,7 @@ describeOnPrivateNetwork("faults", () => {
     await red.apply([bindingOf("twice", ["cluster-muc-3", "cluster-ham-4", "cluster-muc-3"])]);
     const object = await reaches(red, "ClusterMeshBinding", "twice", "Connected");
     expect(object.status?.findings?.map(({ code }) => code)).toContain("ClusterListedTwice");
+    await isTold("red", "ClusterListedTwice", /remove the others: kubectl/);
     expect(object.status?.["meshStatus"]).toHaveLength(2);
     await removed("red", "ClusterMeshBinding", "twice");
     await expectMeshAsBefore();
@@ -126,13 +139,14 @@ describeOnPrivateNetwork("faults", () => {
     const object = await reaches(red, "ConnectivityIntent", "ports", "Error");
     expect(conditionOf(object, "Accepted")).toMatchObject({ status: "False", reason: "SpecInvalid" });
     expect(conditionOf(object, "Accepted")?.message).toMatch(/validation failed.*70000/s);
+    await isTold("red", "SpecInvalid", /kubectl/);
     await expectMeshAsBefore();
     await removed("red", "ConnectivityIntent", "ports");
   });
 
   test.each(Object.entries(brokenAuthorities))(
     "%s is told as such, and nobody is led there",
-    async (_, { secrets, reason, message }) => {
+    async (_, { secrets, reason, message, fix }) => {
       const { green } = lab.tenants;
       await replaceSecrets(odd.servers.odd, secrets());
       const before = await snapshotOf(odd.servers.odd);
@@ -140,6 +154,7 @@ describeOnPrivateNetwork("faults", () => {
       const object = await reaches(green, "ClusterMeshBinding", "odd", says(reason));
       expect(object.status?.phase).toBe("Error");
       expect(conditionOf(object, "MeshConnected")?.message).toMatch(message);
+      await isTold("green", reason, fix);
       expect(differences(bare.even, await snapshotOf(odd.servers.even))).toEqual({});
       expect(
         Object.keys(differences(before, await snapshotOf(odd.servers.odd))).filter((key) => !isEntryFor(key)),
@@ -266,6 +281,7 @@ const brokenAuthorities = {
   "an authority that has expired": {
     reason: "AuthorityExpired",
     message: /expired at \d{4}-/,
+    fix: /renew cilium-ca and the certificates it signs on cluster cluster-odd-5/,
     secrets: () => {
       const times = { notBeforeMs: Date.now() - 400 * dayMs, notAfterMs: Date.now() - dayMs };
       const authority = makeCertificate({ subject: "Cilium CA", names: [], isCa: true, ...times });
@@ -275,6 +291,7 @@ const brokenAuthorities = {
   "an intermediate authority whose root alone is known": {
     reason: brokenReason,
     message: /clustermesh-apiserver-remote-cert/,
+    fix: /kubectl -n kube-system get secrets cilium-ca/,
     secrets: () => {
       const root = makeCiliumAuthority();
       const notAfterMs = Date.now() + 300 * dayMs;
@@ -285,6 +302,7 @@ const brokenAuthorities = {
   "certificates of an authority that is somebody else's": {
     reason: brokenReason,
     message: /clustermesh-apiserver-remote-cert cannot be used: signed by another CA/,
+    fix: /kubectl -n kube-system get secrets cilium-ca/,
     secrets: () => {
       const [own, other]: readonly [Certificate, Certificate] = [makeCiliumAuthority(), makeCiliumAuthority()];
       const { server } = issueCertificates(bearer("odd"), own);
