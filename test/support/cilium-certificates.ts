@@ -22,8 +22,8 @@ export type CiliumCertificates = {
 
 const dayMs = 24 * 60 * 60 * 1000;
 
-/** As long as Helm makes certificates last, up to Cilium 1.19. */
-const lasting = () => ({ notAfterMs: Date.now() + 1095 * dayMs });
+/** As Helm makes certificates, up to Cilium 1.19: from now on, for three years. */
+const lasting = () => ({ notBeforeMs: Date.now() - 60_000, notAfterMs: Date.now() + 1095 * dayMs });
 
 /** An authority as every installation of Cilium makes one: all have the same name. */
 export const makeCiliumAuthority = (): Certificate =>
