@@ -16,7 +16,7 @@ import {
 } from "../support/cilium-real-lab.ts";
 import { type ClusterSnapshot, differences } from "../support/cluster-snapshot.ts";
 import { eventually } from "../support/eventually.ts";
-import type { StoredIntent } from "../support/kcp-tenancy.ts";
+import type { StoredIntent, Tenant } from "../support/kcp-tenancy.ts";
 import { describeOnPrivateNetwork } from "../support/on-private-network.ts";
 import type { OperatorProcess } from "../support/operator-process.ts";
 
@@ -28,6 +28,7 @@ const goneMsMax = 90_000;
 describeOnPrivateNetwork("tenants", () => {
   let lab: CiliumLab<"ffm" | "ber" | "muc" | "ham", "red" | "green" | "blue">;
   let operator: OperatorProcess;
+  let grey: Tenant;
   let marks: { readonly muc: AuditMark; readonly mgmt: AuditMark };
   let joined: Readonly<Record<"ffm" | "ber", ClusterSnapshot>>;
   beforeAll(async () => {
@@ -180,15 +181,34 @@ describeOnPrivateNetwork("tenants", () => {
     expect(operator.text()).not.toContain("PRIVATE KEY");
   });
 
-  test("a tenant that takes back its binding has its mesh undone, and others keep theirs", async () => {
-    const { tenancy, clusters } = lab;
-    const grey = await tenancy.createTenant("grey");
-    await lab.tenants.green.remove("KubernetesCluster", victim);
-    await lab.tenants.blue.remove("KubernetesCluster", victim);
-    await lab.tenants.blue.remove("KubernetesCluster", own);
-    await grey.apply([kubernetesCluster(victim), kubernetesCluster(own)]);
-    await grey.apply([bindingOf("mesh", [victim, own])]);
+  test("KubernetesClusters that are gone for a while take nothing of their mesh with them", async () => {
+    const { tenancy, clusters, tenants } = lab;
+    grey = await tenancy.createTenant("grey");
+    await tenants.green.remove("KubernetesCluster", victim);
+    await tenants.blue.remove("KubernetesCluster", victim);
+    await tenants.blue.remove("KubernetesCluster", own);
+    const pair = [kubernetesCluster(victim), kubernetesCluster(own)];
+    await grey.apply([...pair, bindingOf("mesh", [victim, own])]);
     await reaches(grey, "ClusterMeshBinding", "mesh", "Connected");
+    const held = await clusters.muc.snapshot();
+    for (const name of [victim, own]) await grey.remove("KubernetesCluster", name);
+    await reaches(
+      grey,
+      "ClusterMeshBinding",
+      "mesh",
+      (object) => conditionOf(object, "Ready")?.reason === "ClusterUnknown",
+    );
+    await eventually("the cluster to be let go", () =>
+      operator.lines().some(({ msg, cluster }) => msg === "cluster released" && String(cluster).includes(victim)),
+    );
+    expect(differences(held, await clusters.muc.snapshot())).toEqual({});
+    await grey.apply(pair);
+    await reaches(grey, "ClusterMeshBinding", "mesh", "Connected");
+    expect(differences(held, await clusters.muc.snapshot())).toEqual({});
+  });
+
+  test("a tenant that takes back its binding has its mesh undone, and others keep theirs", async () => {
+    const { clusters } = lab;
     await grey.unbind();
     await lab.expectUntouched("muc", "ham");
     expect(differences(joined.ffm, await clusters.ffm.snapshot())).toEqual({});
