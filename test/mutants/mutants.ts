@@ -15,6 +15,8 @@ export type Mutant = {
   readonly rules: readonly string[];
   /** What goes wrong with it. */
   readonly why: string;
+  /** The history to begin with, where it takes a while until one shows the fault. */
+  readonly seed?: number;
 };
 
 /** The ten faults. */

@@ -23,7 +23,7 @@ export function mutate(file: string, text: string, { from, to }: Replacement): s
 }
 
 /** Plays a campaign with a fault in the operator, in a copy that is gone afterwards. */
-export async function playMutant(mutant: Mutant, histories: number): Promise<Ended> {
+export async function playMutant(mutant: Mutant, histories: number, more: readonly string[] = []): Promise<Ended> {
   const copy = mkdtempSync(join(tmpdir(), "causeway-mutant-"));
   try {
     for (const each of copied) cpSync(join(root, each), join(copy, each), { recursive: true });
@@ -34,7 +34,7 @@ export async function playMutant(mutant: Mutant, histories: number): Promise<End
     }
     const build = await run(copy, "node_modules/.bin/tsc", ["-b", "src/sim"], buildMaxMs);
     if (build.code !== 0) throw new Error(`the mutant does not compile:\n${build.stdout}${build.stderr}`);
-    const options = ["--histories", String(histories), "--stop-at-first", "--jobs", "1"];
+    const options = ["--histories", String(histories), "--stop-at-first", "--jobs", "1", ...more];
     return await run(copy, process.execPath, [...simCommand, ...options], campaignMaxMs);
   } finally {
     rmSync(copy, { recursive: true, force: true });

@@ -277,7 +277,7 @@ export class CiliumCluster {
       this.ask("POST", "/api/v1/namespaces", { metadata: { name: namespace } });
       for (const service of helm.workServices) {
         const own =
-          namespace === "back" ? { "example.com/owner": "somebody", "service.cilium.io/shared": "false" } : {};
+          namespace === "back" ? { "example.com/owner": "somebody", "service.cilium.io/affinity": "none" } : {};
         this.ask("POST", `/api/v1/namespaces/${namespace}/services`, helm.workService(namespace, service, number, own));
         const slice = helm.workSlice(namespace, service, number);
         this.ask("POST", `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`, slice);

@@ -220,6 +220,7 @@ export class Remotes {
       return false;
     }
     link.far = undefined;
+    this.#in(giveUpMs, `give up ${name}`, () => this.#giveUp(name));
     return true;
   }
 }

@@ -155,8 +155,10 @@ function begin(chance: Chance): Beginning {
   const services: StoryService[] = [];
   const intents: StoryIntent[] = [];
   const exposures: StoryExposure[] = [];
+  let first = generations[0];
   tenants.forEach(({ workspace }, tenant) => {
-    const versions = chance.pick(generations);
+    const versions = tenant > 0 && chance.happens(0.5) ? first : chance.pick(generations);
+    first = versions;
     const own = Array.from({ length: tenant === 0 ? chance.pick([2, 2, 2, 3]) : 2 }, (): number => {
       const index = clusters.length;
       clusters.push(clusterOf(chance, index, workspace, chance.pick(versions)));
@@ -292,5 +294,14 @@ function deed(chance: Chance, beginning: Beginning): Deed {
     () => ({ do: "tenant edits a status", tenant, cluster }),
     () => ({ do: "tenant forges a record", cluster }),
   ];
+  if (tenants.length > 1 && chance.happens(0.15)) {
+    const [one, other] = [0, tenants.length - 1];
+    const intruder = chance.pick([one, other]);
+    const victims = clusters.flatMap(({ workspace }, index) =>
+      workspace === tenants[intruder]?.workspace ? [] : [index],
+    );
+    const victim = victims[chance.int(0, victims.length - 1)] ?? cluster;
+    return { do: "tenant names another's cluster", tenant: intruder, cluster: victim, forMs: longMs };
+  }
   return chance.pick(makers)();
 }
