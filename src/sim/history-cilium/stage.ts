@@ -2,6 +2,7 @@
 // done and undone.
 
 import { ciliumKinds } from "../../api/cilium-kinds.ts";
+import { kubernetesClusterKind } from "../../api/kubernetes-cluster.ts";
 import { networkingApiVersion } from "../../api/networking.ts";
 import { fieldsOf } from "../../core/json.ts";
 import type { Clock } from "../../kube/runtime.ts";
@@ -302,18 +303,18 @@ export class CiliumStage {
   #dissolve(workspace: string): void {
     const { box } = this.#options;
     if (this.#gone.has(workspace)) return;
-    for (const { kind, name } of [...this.#bindings, ...this.#services, ...this.#intents, ...this.#exposures].filter(
-      (wished) => wished.workspace === workspace,
-    )) {
-      const path = `/apis/${networkingApiVersion}/namespaces/${tenantNamespace}/${kind.plural}/${name}`;
-      box.kcp.ask(workspace, "PATCH", path, { spec: { suspend: false } });
-      box.kcp.ask(workspace, "DELETE", path);
+    const kinds = Object.values(ciliumKinds);
+    for (const kind of kinds) {
+      for (const name of box.kcp.namesOf(workspace, kind)) {
+        const path = `/apis/${networkingApiVersion}/namespaces/${tenantNamespace}/${kind.plural}/${name}`;
+        box.kcp.ask(workspace, "PATCH", path, { spec: { suspend: false } });
+        box.kcp.ask(workspace, "DELETE", path);
+      }
     }
     this.#gone.add(workspace);
-    const isEmpty = (): boolean => Object.values(ciliumKinds).every(({ plural }) => box.kcp.isEmpty(workspace, plural));
     const wait = (): void => {
-      if (!isEmpty()) return this.#later(20_000, wait);
-      for (const { name } of box.clusters) if (box.ownerOf(name) === workspace) box.unclaim(workspace, name);
+      if (kinds.some((kind) => box.kcp.namesOf(workspace, kind).length > 0)) return this.#later(20_000, wait);
+      for (const name of box.kcp.namesOf(workspace, kubernetesClusterKind)) box.unclaim(workspace, name);
       box.kcp.forget(workspace);
     };
     this.#later(60_000, wait);

@@ -1,5 +1,6 @@
 // A kcp in memory: shards with workspaces, and the workspace of an APIExport that lists where it is served.
 
+import { fieldsOf } from "../../core/json.ts";
 import { endpointSlices } from "../../fleet/kcp.ts";
 import type { Clock } from "../../kube/runtime.ts";
 import type { SimReply, SimRequest } from "../answer.ts";
@@ -68,10 +69,15 @@ export class SimKcp {
     this.#publish();
   }
 
-  /** Whether a workspace holds nothing of a kind of the export. */
-  isEmpty(workspace: string, plural: string): boolean {
-    const objects = this.#server(workspace).objects(`networking.edge-portal.eu/${plural}`);
-    return !objects.some((object) => placeOf(object)?.workspace === workspace);
+  /** The names of what a workspace holds of a kind. */
+  namesOf(
+    workspace: string,
+    { group, plural }: { readonly group: string; readonly plural: string },
+  ): readonly string[] {
+    return this.#server(workspace)
+      .objects(`${group}/${plural}`)
+      .filter((object) => placeOf(object)?.workspace === workspace)
+      .map(({ metadata }) => String(fieldsOf(metadata)["name"]));
   }
 
   /** The addresses of shards that have a bound workspace, less those that are away for good. */
@@ -89,7 +95,7 @@ export class SimKcp {
 
   /** The address that is published for a shard. */
   urlOf(shard: string): string {
-    return `https://${shard}.sim:6443/services/apiexport/root/${this.#options.exportName}`;
+    return `https://${shard}.sim:6443/services/apiexport/providers/${this.#options.exportName}`;
   }
 
   /** The servers as the operator reaches them, by name. */

@@ -93,9 +93,9 @@ test("the address of a shard is published while a workspace of it is bound", () 
   const { kcp, published } = lab();
   expect(published()).toBeUndefined();
   kcp.bind("one", "shard-2");
-  expect(published()).toEqual([{ url: "https://shard-2.sim:6443/services/apiexport/root/export" }]);
+  expect(published()).toEqual([{ url: "https://shard-2.sim:6443/services/apiexport/providers/export" }]);
   kcp.bind("two", "shard-1");
   expect(published()).toHaveLength(2);
   kcp.forget("one");
-  expect(published()).toEqual([{ url: "https://shard-1.sim:6443/services/apiexport/root/export" }]);
+  expect(published()).toEqual([{ url: "https://shard-1.sim:6443/services/apiexport/providers/export" }]);
 });
