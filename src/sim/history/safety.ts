@@ -112,7 +112,7 @@ export class Safety {
       ),
       hub.server.listen(storages.secrets, (change) => this.#foreignChanged(hub, "Secret", change)),
       hub.server.listen(storages.meshes, (change) => this.#meshChanged(change)),
-      hub.server.listen("events.k8s.io/events", ({ after }) => this.#written("an Event", after)),
+      hub.server.listen("/events", ({ after }) => this.#written("an Event", after)),
     ];
   }
 
