@@ -7,13 +7,15 @@ import { runOnPrivateNetwork } from "./private-network.mjs";
 
 const scratch = mkdtempSync(join(tmpdir(), "causeway-test-"));
 const environment = { CAUSEWAY_TEST_FLEETS: "3", ...process.env };
+/** The files of the project `cilium` that are played every day; `npm run -s test:cilium` plays all, for ten minutes. */
+const everyday = ["parts", "kcp-parts", "samples", "rest"].map((name) => `cilium/${name}.test.ts`);
 const steps = [
   { name: "types", words: ["npm", "run", "-s", "types"] },
   { name: "lint", words: ["npm", "run", "-s", "lint"] },
   { name: "format", words: ["npm", "run", "-s", "format:check"] },
   tests("tests", runHere, "--project=!cilium"),
   // Last, when no other servers run: these need the most memory.
-  tests("tests on a private network", runOnPrivateNetwork, "--project=cilium"),
+  tests("tests on a private network", runOnPrivateNetwork, "--project=cilium", ...everyday),
 ];
 
 let passed = 0;
@@ -38,9 +40,9 @@ rmSync(scratch, { recursive: true });
 console.log(`${passed} passed, ${failed} failed, ${skipped} skipped`);
 process.exitCode = failed === 0 ? 0 : 1;
 
-function tests(name, run, project) {
+function tests(name, run, project, ...files) {
   const report = join(scratch, `${name}.json`);
-  const words = ["npx", "vitest", "run", project, "--reporter=default", "--reporter=json"];
+  const words = ["npx", "vitest", "run", project, ...files, "--reporter=default", "--reporter=json"];
   return { name, run, report, words: [...words, `--outputFile.json=${report}`] };
 }
 
