@@ -44,7 +44,13 @@ describeOnPrivateNetwork("the samples", () => {
   };
 
   test("they reach Connected, Exported and Applied, with the documented conditions", async () => {
-    const { mesh, service, intent } = await reachAll();
+    const { service, intent } = await reachAll();
+    // Agents come a moment after KVStoreMesh.
+    type MeshStatus = readonly { readonly readyNodes?: number }[];
+    const mesh = await reaches(lab.tenants.red, "ClusterMeshBinding", "edge-mesh-eu", ({ status }) =>
+      ((status?.["meshStatus"] ?? []) as MeshStatus).every(({ readyNodes }) => readyNodes === 1),
+    );
+    expect(mesh.status?.phase).toBe("Connected");
     expect(conditionOf(mesh, "MeshConnected")).toMatchObject({
       status: "True",
       reason: "MeshEstablished",
