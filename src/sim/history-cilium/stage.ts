@@ -45,6 +45,8 @@ export class CiliumStage {
   readonly #exposures: readonly Wished[];
   /** Workspaces that are gone, or about to be. */
   readonly #gone = new Set<string>();
+  /** Clusters without a way in. */
+  readonly #locked = new Set<string>();
   readonly #left = new Map<Wished, Set<number>>();
   /** The same trouble twice at one place ends when the later one ends. */
   readonly #troubles = new Map<string, number>();
@@ -82,7 +84,7 @@ export class CiliumStage {
 
   /** Deletes everything that tenants wished for. */
   deleteAll(): void {
-    for (const wished of [...this.#bindings, ...this.#services, ...this.#intents, ...this.#exposures]) {
+    for (const wished of this.#wishes()) {
       wished.exists = false;
       this.#ask(wished, "DELETE");
     }
@@ -142,10 +144,7 @@ export class CiliumStage {
       this.#options.box.putKubeconfig(found);
       this.#later(5_000, () => found.server.revoke(old));
     },
-    "kubeconfig is deleted": ({ cluster, forMs }) => {
-      this.#options.box.deleteKubeconfig(this.#cluster(cluster));
-      this.#later(forMs, () => this.#options.box.putKubeconfig(this.#cluster(cluster)));
-    },
+    "kubeconfig is deleted": ({ cluster, forMs }) => this.#lock(this.#cluster(cluster), forMs),
     "cluster is not ready": ({ cluster, forMs }) => {
       const { name } = this.#cluster(cluster);
       this.#options.box.setReady(name, false);
@@ -188,6 +187,32 @@ export class CiliumStage {
     "tenant edits a status": ({ tenant, cluster }) => this.#pretend(tenant, cluster),
     "tenant forges a record": ({ cluster }) => this.#strangers.forge(this.#cluster(cluster)),
   };
+
+  /** Whoever takes away the way into a cluster says that nothing there is to be cleaned up: so nothing must be. */
+  #lock(cluster: CiliumCluster, forMs: number): void {
+    const { box } = this.#options;
+    const workspace = box.ownerOf(cluster.name);
+    const isCleanedUp = [...this.#wishes()].some(
+      (wished) => wished.workspace === workspace && (!wished.exists || (this.#left.get(wished)?.size ?? 0) > 0),
+    );
+    if (isCleanedUp || this.#gone.has(workspace)) return;
+    box.deleteKubeconfig(cluster);
+    this.#locked.add(cluster.name);
+    this.#later(forMs, () => {
+      box.putKubeconfig(cluster);
+      this.#locked.delete(cluster.name);
+    });
+  }
+
+  *#wishes(): Generator<Wished> {
+    for (const all of [this.#bindings, this.#services, this.#intents, this.#exposures])
+      for (const wished of all) yield wished;
+  }
+
+  /** Whether there is no way into a cluster of a workspace. */
+  #isLocked(workspace: string): boolean {
+    return [...this.#locked].some((cluster) => this.#options.box.ownerOf(cluster) === workspace);
+  }
 
   #later(ms: number, run: () => void): void {
     this.#options.clock.after(ms, run);
@@ -258,7 +283,7 @@ export class CiliumStage {
   }
 
   #deleteFor(wished: Wished | undefined, forMs: number): void {
-    if (wished?.exists !== true) return;
+    if (wished?.exists !== true || this.#isLocked(wished.workspace)) return;
     this.#edit(wished, (spec) => ({ ...spec, suspend: false })); // nothing is removed on behalf of what is suspended
     wished.exists = false;
     this.#ask(wished, "DELETE");
@@ -290,7 +315,7 @@ export class CiliumStage {
     const left = wished === undefined ? undefined : this.#left.get(wished);
     const member = binding?.members[at % binding.members.length];
     if (wished === undefined || binding === undefined || left === undefined || member === undefined) return;
-    if (left.has(member) || binding.members.length - left.size < 3) return;
+    if (left.has(member) || binding.members.length - left.size < 3 || this.#isLocked(wished.workspace)) return;
     left.add(member);
     this.#edit(wished, (spec) => ({ ...spec, ...this.#bindingSpec(binding, left) }));
     this.#later(forMs, () => {
@@ -302,7 +327,7 @@ export class CiliumStage {
   /** Everything in a workspace is deleted; what says whose the clusters are goes a minute later, the workspace last. */
   #dissolve(workspace: string): void {
     const { box } = this.#options;
-    if (this.#gone.has(workspace)) return;
+    if (this.#gone.has(workspace) || this.#isLocked(workspace)) return;
     const kinds = Object.values(ciliumKinds);
     for (const kind of kinds) {
       for (const name of box.kcp.namesOf(workspace, kind)) {
