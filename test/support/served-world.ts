@@ -103,7 +103,7 @@ export async function serveWorld(text: string, exportName = "edge-portal-network
   }
   const { certPem, keyPem } = makeCertificate({ names: ["127.0.0.1"] });
   const shard = kcp.servers().get("shard")!;
-  const prefix = `/services/apiexport/root/${exportName}`;
+  const prefix = new URL(kcp.urlOf("shard")).pathname;
   const served = [
     ...servers.values(),
     home,
