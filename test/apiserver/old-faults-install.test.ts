@@ -162,7 +162,7 @@ describe("what is deployed", () => {
     readonly kind: string;
     readonly metadata: { readonly name: string; readonly labels?: Readonly<Record<string, string>> };
     readonly aggregationRule?: object;
-    readonly rules?: readonly { readonly resources: readonly string[]; readonly verbs: readonly string[] }[];
+    readonly rules?: readonly { readonly resources?: readonly string[]; readonly verbs: readonly string[] }[];
   };
 
   test("B8: no role is added to those of users, and nobody but the operator gets anything", () => {
@@ -177,7 +177,7 @@ describe("what is deployed", () => {
       const labels = Object.keys(metadata.labels ?? {});
       expect(labels.filter((label) => label.includes("aggregate-to"))).toEqual([]);
       expect(aggregationRule).toBeUndefined();
-      for (const { resources, verbs } of rules) {
+      for (const { resources = [], verbs } of rules) {
         expect([...resources, ...verbs]).not.toContain("*");
         if (resources.includes("clustermeshes")) expect(verbs).not.toContain("create");
         if (kind === "ClusterRole") expect(resources).not.toContain("secrets");
