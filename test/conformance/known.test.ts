@@ -92,7 +92,7 @@ const cases: readonly Case[] = [
         spec: { ports: [{ port: 80 }] },
       });
     },
-    known: "Pods and Services are only kept",
+    known: "Workloads are only kept",
   },
 ];
 
