@@ -114,7 +114,7 @@ const middle: Size = { clusters: [2, 3, 3], nodes: [1, 1, 2, 2], steps: 4 };
 const large: Size = { clusters: [3, 4], nodes: [1, 2, 3], steps: 6 };
 
 /** Most faults show in a small fleet already, and for the price of a large one there are three small ones. */
-const sizes: readonly [Size, ...Size[]] = [small, small, small, small, small, small, middle, middle, large];
+const sizes: readonly [Size, ...Size[]] = [small, ...Array<Size>(9).fill(small), middle, middle, large];
 
 /** The story of a seed. */
 export function storyOf(seed: string): Story {
