@@ -2,9 +2,7 @@
 
 import type { CiliumPlan } from "../../cilium/plan.ts";
 import type { LogFields } from "../../kube/runtime.ts";
-
-/** How requests fail. */
-const failures = ["unreachable", "gone", "401", "404", "409", "429", "500"].map((outcome) => `answer ${outcome}`);
+import { failures, Seen } from "../history/sometimes.ts";
 
 /** How far meshes are. */
 const phases = ["Connecting", "Connected", "Degraded", "Error"].map((phase) => `mesh ${phase}`);
@@ -25,17 +23,10 @@ export const expected: readonly string[] = [
   "update ApiserverHostAliases",
 ];
 
-/** What one history came across. */
-export class CiliumSeen {
-  readonly all = new Set<string>();
-
-  outcome(outcome: string): void {
-    if (!outcome.startsWith("2")) this.all.add(`answer ${outcome}`);
-  }
-
-  logged(message: string, { action, kind, failure }: LogFields): void {
-    if (message === "applied") this.all.add(`${String(action)} ${String(kind)}`);
-    if (message === "not applied") this.all.add(`failed ${String(failure)}`);
+/** What a history of clusters with Cilium came across. */
+export class CiliumSeen extends Seen {
+  protected applied({ kind }: LogFields): unknown {
+    return kind;
   }
 
   planned({ meshes }: CiliumPlan): void {

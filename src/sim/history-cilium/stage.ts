@@ -8,8 +8,7 @@ import { fieldsOf } from "../../core/json.ts";
 import type { Clock } from "../../kube/runtime.ts";
 import { type CiliumBox, tenantNamespace } from "../cilium/box.ts";
 import type { CiliumCluster } from "../cilium/cluster.ts";
-import type { OperatorProcess } from "../history/process.ts";
-import { latencyMs, type Weather } from "../history/weather.ts";
+import { type Acts, actOut, type Mishaps, type OperatorDeed } from "../history/mishaps.ts";
 import type { SimServer } from "../server.ts";
 import { type StrangerOptions, Strangers } from "./strangers.ts";
 import type { Beginning, Deed, StoryBinding, StoryExposure, StoryIntent, StoryService } from "./story.ts";
@@ -18,16 +17,11 @@ import type { Beginning, Deed, StoryBinding, StoryExposure, StoryIntent, StorySe
 export type CiliumStageOptions = StrangerOptions & {
   readonly box: CiliumBox;
   readonly clock: Clock;
-  readonly weatherOf: (place: string) => Weather;
-  readonly operators: readonly OperatorProcess[];
+  readonly mishaps: Mishaps;
   readonly beginning: Beginning;
-  /** Makes the next write of an operator its last moment. */
-  readonly crashAtWrite: (operator: number, done: () => void) => void;
   /** Something between the clusters breaks, or is mended. */
   readonly onDisturbed: () => void;
 };
-
-type Acts = { readonly [Name in Deed["do"]]: (deed: Extract<Deed, { readonly do: Name }>) => void };
 
 type Kind = (typeof ciliumKinds)[keyof typeof ciliumKinds];
 
@@ -48,8 +42,6 @@ export class CiliumStage {
   /** Clusters without a way in. */
   readonly #locked = new Set<string>();
   readonly #left = new Map<Wished, Set<number>>();
-  /** The same trouble twice at one place ends when the later one ends. */
-  readonly #troubles = new Map<string, number>();
   readonly #strangers: Strangers;
 
   constructor(options: CiliumStageOptions) {
@@ -77,9 +69,7 @@ export class CiliumStage {
 
   /** Does one thing. */
   play(deed: Deed): void {
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- every act takes the deed it is listed under
-    const act = this.#acts[deed.do] as (deed: Deed) => void;
-    act(deed);
+    actOut<Deed>({ ...this.#options.mishaps.ofOperators, ...this.#acts }, deed);
   }
 
   /** Deletes everything that tenants wished for. */
@@ -90,46 +80,16 @@ export class CiliumStage {
     }
   }
 
-  readonly #acts: Acts = {
-    "place is away": ({ place, how, forMs }) =>
-      this.#trouble(place, "outage", forMs, (weather, isOn) => {
-        weather.outage = isOn ? how : undefined;
-      }),
-    "requests fail": ({ place, rate, kinds, forMs }) =>
-      this.#trouble(place, "faults", forMs, (weather, isOn) => {
-        weather.faults = isOn ? { rate, kinds } : undefined;
-      }),
-    "requests are slow": ({ place, ms, forMs }) =>
-      this.#trouble(place, "latency", forMs, (weather, isOn) => {
-        weather.latencyMs = isOn ? ms : latencyMs;
-      }),
-    "watches lag": ({ place, ms, forMs }) =>
-      this.#trouble(place, "lag", forMs, (weather, isOn) => {
-        weather.lagMs = isOn ? ms : 0;
-      }),
+  readonly #acts: Acts<Exclude<Deed, OperatorDeed>> = {
+    "place is away": ({ place, how, forMs }) => this.#options.mishaps.away(place, how, forMs),
+    "requests fail": ({ place, rate, kinds, forMs }) => this.#options.mishaps.fail(place, { rate, kinds }, forMs),
+    "requests are slow": ({ place, ms, forMs }) => this.#options.mishaps.slow(place, ms, forMs),
+    "watches lag": ({ place, ms, forMs }) => this.#options.mishaps.lag(place, ms, forMs),
     "history is compacted": ({ place }) => {
       this.#server(place)?.endWatches();
       this.#server(place)?.compact();
     },
     "watches end": ({ place }) => this.#server(place)?.endWatches(),
-    "operator crashes": ({ operator, forMs }) => {
-      this.#operator(operator).crash();
-      this.#later(forMs, () => this.#operator(operator).start());
-    },
-    "operator crashes while it writes": ({ operator, forMs }) =>
-      this.#options.crashAtWrite(operator, () => this.#later(forMs, () => this.#operator(operator).start())),
-    "operator restarts": ({ operator }) => {
-      if (!this.#operator(operator).isRunning) return;
-      void this.#operator(operator).stop();
-      this.#later(1_000, () => this.#operator(operator).start());
-    },
-    "operator pauses": ({ operator, forMs }) => {
-      this.#operator(operator).pause();
-      this.#later(forMs, () => this.#operator(operator).resume());
-    },
-    "clock jumps": ({ operator, ms }) => {
-      this.#operator(operator).skewMs += ms;
-    },
     "token expires": ({ cluster, forMs }) => {
       const { server, operatorToken } = this.#cluster(cluster);
       server.revoke(operatorToken);
@@ -224,12 +184,6 @@ export class CiliumStage {
     return cluster;
   }
 
-  #operator(index: number): OperatorProcess {
-    const operator = this.#options.operators[index];
-    if (operator === undefined) throw new Error(`no operator ${index}`);
-    return operator;
-  }
-
   #server(place: string): SimServer | undefined {
     const { box } = this.#options;
     if (place === "mgmt") return box.mgmt;
@@ -246,18 +200,6 @@ export class CiliumStage {
   #reach(cluster: number, isReachable: boolean): void {
     this.#disturb(240_000);
     this.#cluster(cluster).reach(isReachable);
-  }
-
-  #trouble(place: string, kind: string, forMs: number, set: (weather: Weather, isOn: boolean) => void): void {
-    const key = `${place} ${kind}`;
-    const weather = this.#options.weatherOf(place);
-    set(weather, true);
-    this.#troubles.set(key, (this.#troubles.get(key) ?? 0) + 1);
-    this.#later(forMs, () => {
-      const left = (this.#troubles.get(key) ?? 1) - 1;
-      this.#troubles.set(key, left);
-      if (left === 0) set(weather, false);
-    });
   }
 
   #ask({ workspace, kind, name, spec }: Wished, method: "PUT" | "DELETE" | "GET"): number {

@@ -3,7 +3,7 @@
 
 import { type Chance, chanceOf } from "../chance.ts";
 import type { ClusterPlan } from "../cilium/box.ts";
-import type { RequestFault } from "../history/weather.ts";
+import { faultKinds, type OperatorDeed, type WayDeed } from "../history/mishaps.ts";
 
 /** A tenant: its workspace, on which shard, and how many clusters it has. */
 export type Tenant = { readonly workspace: string; readonly shard: string };
@@ -61,22 +61,8 @@ export type Tampering =
 /** One thing that happens. What is not there any more is passed over. */
 export type Deed =
   | { readonly do: "place is away"; readonly place: string; readonly how: "refused" | "silent"; readonly forMs: number }
-  | {
-      readonly do: "requests fail";
-      readonly place: string;
-      readonly kinds: readonly [RequestFault, ...RequestFault[]];
-      readonly rate: number;
-      readonly forMs: number;
-    }
-  | { readonly do: "requests are slow"; readonly place: string; readonly ms: number; readonly forMs: number }
-  | { readonly do: "watches lag"; readonly place: string; readonly ms: number; readonly forMs: number }
-  | { readonly do: "history is compacted"; readonly place: string }
-  | { readonly do: "watches end"; readonly place: string }
-  | { readonly do: "operator crashes"; readonly operator: number; readonly forMs: number }
-  | { readonly do: "operator crashes while it writes"; readonly operator: number; readonly forMs: number }
-  | { readonly do: "operator restarts"; readonly operator: number }
-  | { readonly do: "operator pauses"; readonly operator: number; readonly forMs: number }
-  | { readonly do: "clock jumps"; readonly operator: number; readonly ms: number }
+  | WayDeed<{ readonly place: string }>
+  | OperatorDeed
   | { readonly do: "token expires"; readonly cluster: number; readonly forMs: number }
   | { readonly do: "token rotates"; readonly cluster: number }
   | { readonly do: "kubeconfig is deleted"; readonly cluster: number; readonly forMs: number }
@@ -116,10 +102,6 @@ export type Step = Deed & { readonly atMs: number };
 export type Story = { readonly seed: string; readonly beginning: Beginning; readonly steps: readonly Step[] };
 
 const firstMs = 5_000;
-const faultKinds: readonly [
-  readonly [RequestFault, ...RequestFault[]],
-  ...(readonly [RequestFault, ...RequestFault[]])[],
-] = [["before"], ["after"], ["conflict"], ["busy", "broken"], ["before", "after", "conflict", "busy", "broken"]];
 
 /** Versions that may be in one mesh: no more than one minor version apart. */
 const generations: readonly [readonly [string, ...string[]], ...(readonly [string, ...string[]])[]] = [

@@ -2,7 +2,7 @@
 
 import { Worker } from "node:worker_threads";
 import type { Violation } from "./safety.ts";
-import type { Verdict } from "./history.ts";
+import type { Verdict } from "./course.ts";
 import { type Acted, type Theatre, theatreOf, type TheatreName } from "./theatre.ts";
 
 /** What came of one history of a campaign. */

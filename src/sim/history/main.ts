@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { Command, InvalidArgumentError } from "commander";
 import { type Outcome, partOf, runCampaign, shrink } from "./campaign.ts";
-import type { Verdict } from "./history.ts";
+import type { Verdict } from "./course.ts";
 import { type Acted, type Theatre, theatreOf } from "./theatre.ts";
 
 type Options = {

@@ -36,22 +36,34 @@ const holds = [
 ];
 
 /** How requests fail. */
-const failures = ["unreachable", "gone", "401", "404", "409", "429", "500"].map((outcome) => `answer ${outcome}`);
+export const failures = ["unreachable", "gone", "401", "404", "409", "429", "500"].map(
+  (outcome) => `answer ${outcome}`,
+);
 
 /** Everything that should be seen at least once in a long campaign. */
 export const expected: readonly string[] = [...operations, ...holds, ...failures];
 
 /** What one history came across. */
-export class Seen {
+export abstract class Seen {
   readonly all = new Set<string>();
 
   outcome(outcome: string): void {
     if (!outcome.startsWith("2")) this.all.add(`answer ${outcome}`);
   }
 
-  logged(message: string, { action, reason, failure }: LogFields): void {
-    if (message === "applied") this.all.add(`${String(action)} ${String(reason)}`);
-    if (message === "not applied") this.all.add(`failed ${String(failure)}`);
+  logged(message: string, fields: LogFields): void {
+    if (message === "applied") this.all.add(`${String(fields["action"])} ${String(this.applied(fields))}`);
+    if (message === "not applied") this.all.add(`failed ${String(fields["failure"])}`);
+  }
+
+  /** What stands for a write in the list of what should be seen. */
+  protected abstract applied(fields: LogFields): unknown;
+}
+
+/** What a history of clusters with Kilo came across. */
+export class KiloSeen extends Seen {
+  protected applied({ reason }: LogFields): unknown {
+    return reason;
   }
 
   planned({ targets }: KiloPlan): void {

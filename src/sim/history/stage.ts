@@ -3,29 +3,25 @@
 import type { Clock } from "../../kube/runtime.ts";
 import { type Box, meshesPath, meshNamespace } from "../box/box.ts";
 import type { SimCluster, SimNode } from "../box/cluster.ts";
-import type { OperatorProcess } from "./process.ts";
+import { type Acts, actOut, type Mishaps, type OperatorDeed } from "./mishaps.ts";
 import type { Deed, StoryMesh } from "./story.ts";
 import { Strangers } from "./strangers.ts";
 import type { Truth } from "./truth.ts";
-import { latencyMs, type Weather } from "./weather.ts";
+import type { Weather } from "./weather.ts";
 
 /** What a stage is made of. */
 export type StageOptions = {
   readonly box: Box;
   readonly truth: Truth;
   readonly clock: Clock;
+  readonly mishaps: Mishaps;
   readonly weatherOf: (cluster: string) => Weather;
-  readonly operators: readonly OperatorProcess[];
   readonly meshes: readonly StoryMesh[];
   /** Whether the meshes join the ranges of Services, too. */
   readonly services: boolean;
-  /** Makes the next write of an operator its last moment. */
-  readonly crashAtWrite: (operator: number, done: () => void) => void;
   /** Somebody changed a Peer of ours by hand; what is wrong with it is not the operator's doing. */
   readonly onTampered: (cluster: string, peer: string) => void;
 };
-
-type Acts = { readonly [Name in Deed["do"]]: (deed: Extract<Deed, { readonly do: Name }>) => void };
 
 type MeshState = { readonly mesh: StoryMesh; members: Set<number>; suspended: boolean; exists: boolean };
 
@@ -35,8 +31,6 @@ const nodesMax = 4;
 export class Stage {
   readonly #options: StageOptions;
   readonly #meshes: readonly MeshState[];
-  /** Clusters that somebody else has a say about, by how much: the same trouble twice ends when the later one ends. */
-  readonly #troubles = new Map<string, number>();
   /** Clusters without a way in. */
   readonly #locked = new Set<number>();
   readonly #others: Strangers;
@@ -58,12 +52,10 @@ export class Stage {
 
   /** Does one thing. */
   play(deed: Deed): void {
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- every act takes the deed it is listed under
-    const act = this.#acts[deed.do] as (deed: Deed) => void;
-    act(deed);
+    actOut<Deed>({ ...this.#options.mishaps.ofOperators, ...this.#acts }, deed);
   }
 
-  readonly #acts: Acts = {
+  readonly #acts: Acts<Exclude<Deed, OperatorDeed>> = {
     "node joins": ({ cluster }) => this.#join(this.#cluster(cluster)),
     "node leaves": (deed) => this.#withNode(deed, (cluster, { name }) => cluster.removeNode(name)),
     "node is replaced": (deed) =>
@@ -82,42 +74,13 @@ export class Stage {
       this.#withNode(deed, (cluster, node) => this.#stopAgent(cluster, node, "graceful", deed.forMs)),
     "agent crashes": (deed) =>
       this.#withNode(deed, (cluster, node) => this.#stopAgent(cluster, node, "crash", deed.forMs)),
-    "cluster is away": ({ cluster, how, forMs }) =>
-      this.#trouble(cluster, "outage", forMs, (weather, isOn) => {
-        weather.outage = isOn ? how : undefined;
-      }),
+    "cluster is away": ({ cluster, how, forMs }) => this.#options.mishaps.away(this.#cluster(cluster).name, how, forMs),
     "requests fail": ({ cluster, rate, kinds, forMs }) =>
-      this.#trouble(cluster, "faults", forMs, (weather, isOn) => {
-        weather.faults = isOn ? { rate, kinds } : undefined;
-      }),
-    "requests are slow": ({ cluster, ms, forMs }) =>
-      this.#trouble(cluster, "latency", forMs, (weather, isOn) => {
-        weather.latencyMs = isOn ? ms : latencyMs;
-      }),
-    "watches lag": ({ cluster, ms, forMs }) =>
-      this.#trouble(cluster, "lag", forMs, (weather, isOn) => {
-        weather.lagMs = isOn ? ms : 0;
-      }),
+      this.#options.mishaps.fail(this.#cluster(cluster).name, { rate, kinds }, forMs),
+    "requests are slow": ({ cluster, ms, forMs }) => this.#options.mishaps.slow(this.#cluster(cluster).name, ms, forMs),
+    "watches lag": ({ cluster, ms, forMs }) => this.#options.mishaps.lag(this.#cluster(cluster).name, ms, forMs),
     "history is compacted": ({ cluster }) => this.#compact(this.#cluster(cluster)),
     "watches end": ({ cluster }) => this.#cluster(cluster).server.endWatches(),
-    "operator crashes": ({ operator, forMs }) => {
-      this.#operator(operator).crash();
-      this.#later(forMs, () => this.#operator(operator).start());
-    },
-    "operator crashes while it writes": ({ operator, forMs }) =>
-      this.#options.crashAtWrite(operator, () => this.#later(forMs, () => this.#operator(operator).start())),
-    "operator restarts": ({ operator }) => {
-      if (!this.#operator(operator).isRunning) return;
-      void this.#operator(operator).stop();
-      this.#later(1_000, () => this.#operator(operator).start());
-    },
-    "operator pauses": ({ operator, forMs }) => {
-      this.#operator(operator).pause();
-      this.#later(forMs, () => this.#operator(operator).resume());
-    },
-    "clock jumps": ({ operator, ms }) => {
-      this.#operator(operator).skewMs += ms;
-    },
     "token expires": ({ cluster, forMs }) => this.#expire(this.#cluster(cluster), forMs),
     "token rotates": ({ cluster, order }) => {
       if (order === "revoked first") this.#expire(this.#cluster(cluster), 5_000);
@@ -149,12 +112,6 @@ export class Stage {
   #cluster(index: number): SimCluster {
     const { clusters, hub } = this.#options.box;
     return clusters[index] ?? hub;
-  }
-
-  #operator(index: number): OperatorProcess {
-    const operator = this.#options.operators[index];
-    if (operator === undefined) throw new Error(`no operator ${index}`);
-    return operator;
   }
 
   #withNode(
@@ -202,20 +159,6 @@ export class Stage {
     const last = [...cluster.nodes.keys()].at(-1);
     if (last !== undefined && cluster.nodes.size > 1) cluster.removeNode(last);
     cluster.server.compact();
-  }
-
-  /** The same kind of trouble at the same place ends when the last of it ends. */
-  #trouble(index: number, kind: string, forMs: number, set: (weather: Weather, isOn: boolean) => void): void {
-    const { name } = this.#cluster(index);
-    const key = `${name} ${kind}`;
-    const weather = this.#options.weatherOf(name);
-    set(weather, true);
-    this.#troubles.set(key, (this.#troubles.get(key) ?? 0) + 1);
-    this.#later(forMs, () => {
-      const left = (this.#troubles.get(key) ?? 1) - 1;
-      this.#troubles.set(key, left);
-      if (left === 0) set(weather, false);
-    });
   }
 
   #namespaces(): readonly string[] {

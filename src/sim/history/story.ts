@@ -2,7 +2,7 @@
 // down and told again.
 
 import { type Chance, chanceOf } from "../chance.ts";
-import type { RequestFault } from "./weather.ts";
+import { faultKinds, type OperatorDeed, type WayDeed } from "./mishaps.ts";
 
 /** The fleet at the beginning. The first cluster is the hub. */
 export type Beginning = {
@@ -41,22 +41,8 @@ export type Deed =
       readonly how: "refused" | "silent";
       readonly forMs: number;
     }
-  | {
-      readonly do: "requests fail";
-      readonly cluster: number;
-      readonly kinds: readonly [RequestFault, ...RequestFault[]];
-      readonly rate: number;
-      readonly forMs: number;
-    }
-  | { readonly do: "requests are slow"; readonly cluster: number; readonly ms: number; readonly forMs: number }
-  | { readonly do: "watches lag"; readonly cluster: number; readonly ms: number; readonly forMs: number }
-  | { readonly do: "history is compacted"; readonly cluster: number }
-  | { readonly do: "watches end"; readonly cluster: number }
-  | { readonly do: "operator crashes"; readonly operator: number; readonly forMs: number }
-  | { readonly do: "operator crashes while it writes"; readonly operator: number; readonly forMs: number }
-  | { readonly do: "operator restarts"; readonly operator: number }
-  | { readonly do: "operator pauses"; readonly operator: number; readonly forMs: number }
-  | { readonly do: "clock jumps"; readonly operator: number; readonly ms: number }
+  | WayDeed<{ readonly cluster: number }>
+  | OperatorDeed
   | { readonly do: "token expires"; readonly cluster: number; readonly forMs: number }
   | { readonly do: "token rotates"; readonly cluster: number; readonly order: "Secret first" | "revoked first" }
   | { readonly do: "Secret is deleted"; readonly cluster: number; readonly forMs: number }
@@ -93,16 +79,6 @@ export type Story = { readonly seed: string; readonly beginning: Beginning; read
 
 const firstMs = 5_000;
 
-type FaultKinds = readonly [RequestFault, ...RequestFault[]];
-
-const faultKinds: readonly [FaultKinds, ...FaultKinds[]] = [
-  ["before"],
-  ["after"],
-  ["conflict"],
-  ["busy", "broken"],
-  ["before", "after", "conflict", "busy", "broken"],
-];
-
 type Size = {
   readonly clusters: readonly [number, ...number[]];
   readonly nodes: readonly [number, ...number[]];
@@ -114,7 +90,7 @@ const middle: Size = { clusters: [2, 3, 3], nodes: [1, 1, 2, 2], steps: 4 };
 const large: Size = { clusters: [3, 4], nodes: [1, 2, 3], steps: 6 };
 
 /** Most faults show in a small fleet already, and for the price of a large one there are three small ones. */
-const sizes: readonly [Size, ...Size[]] = [small, ...Array<Size>(9).fill(small), middle, middle, large];
+const sizes: readonly [Size, ...Size[]] = [small, ...Array.from({ length: 9 }, () => small), middle, middle, large];
 
 /** The story of a seed. */
 export function storyOf(seed: string): Story {
