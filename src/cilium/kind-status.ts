@@ -11,8 +11,8 @@
 
 import { type Diagnostic, listSome } from "../core/diagnostic.ts";
 import { canonicalText, fieldsOf, sameJson } from "../core/json.ts";
-import type { Evidence, Remainder, Report } from "../core/provider.ts";
-import { type Condition, findingLimits } from "../core/status.ts";
+import { type Evidence, isClean, type Remainder, type Report } from "../core/provider.ts";
+import { type Condition, summariseFindings } from "../core/status.ts";
 import { type ClusterId, compareText } from "../core/world.ts";
 import type { Gate, OutcomeGap } from "./kind-gate.ts";
 
@@ -150,14 +150,13 @@ function gapOf(outcomes: readonly Outcome[]): OutcomeGap {
   };
 }
 
-const condition = (type: string, status: Condition["status"], reason: string, message: string): Condition => ({
+/** A condition in one line. */
+export const condition = (type: string, status: Condition["status"], reason: string, message: string): Condition => ({
   type,
   status,
   reason,
   message,
 });
-
-const isClean = ({ observed, objects }: Remainder): boolean => observed.state === "synced" && objects === 0;
 
 function remainderText({ member, observed, objects }: Remainder): string {
   const count = objects === 1 ? "1 object" : `${objects} objects`;
@@ -205,7 +204,7 @@ export type ReportInput = {
 export function settledReport(input: ReportInput): Report {
   const previous = fieldsOf(input.previous);
   const findings = input.findings.filter(({ severity }) => severity !== "info");
-  const wanted = { observedGeneration: input.generation, ...input.fields, findings: summarise(findings) };
+  const wanted = { observedGeneration: input.generation, ...input.fields, findings: summariseFindings(findings) };
   const fields: Record<string, unknown> = {};
   let isSame = sameConditions(previous["conditions"], input.conditions);
   for (const [key, value] of Object.entries(wanted)) {
@@ -230,31 +229,4 @@ function sameConditions(previous: unknown, next: readonly Condition[]): boolean 
     });
   const before = new Set(plain(Array.isArray(previous) ? previous : []));
   return plain(next).every((each) => before.has(each));
-}
-
-/** Findings of one code and cluster as one line, with the first few objects they are about. */
-function summarise(findings: readonly Diagnostic[]): readonly Readonly<Record<string, unknown>>[] {
-  const groups = new Map<string, Diagnostic[]>();
-  for (const finding of findings) {
-    const key = JSON.stringify([finding.code, finding.subject.cluster]);
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [finding]);
-    else group.push(finding);
-  }
-  return [...groups.values()].slice(0, findingLimits.findingsMax).flatMap((group) => {
-    const [first] = group;
-    if (first === undefined) return [];
-    const { code, severity, subject, message } = first;
-    const subjects = [...new Set(group.map((each) => `${each.subject.kind}/${each.subject.name}`))].sort(compareText);
-    return [
-      {
-        code,
-        severity,
-        ...(subject.cluster === undefined ? {} : { cluster: subject.cluster }),
-        count: group.length,
-        subjects: subjects.slice(0, findingLimits.subjectsMax),
-        message,
-      },
-    ];
-  });
 }

@@ -2,9 +2,9 @@
 
 import type { BindingClusterStatus } from "../api/cluster-mesh-binding.ts";
 import { type Diagnostic, listSome } from "../core/diagnostic.ts";
-import type { Evidence, Remainder, Report } from "../core/provider.ts";
+import { type Evidence, isClean, type Remainder, type Report } from "../core/provider.ts";
 import type { Condition } from "../core/status.ts";
-import { settledReport } from "./kind-status.ts";
+import { condition, settledReport } from "./kind-status.ts";
 import { momentText } from "./link.ts";
 import type { MeshPlan } from "./mesh.ts";
 import { noMetrics, readyNodes } from "./mesh-status.ts";
@@ -85,8 +85,6 @@ function leaving({ remainders, forced }: Evidence): readonly BindingClusterStatu
   });
 }
 
-const isClean = ({ observed, objects }: Remainder): boolean => observed.state === "synced" && objects === 0;
-
 const isLost = ({ observed }: Remainder): boolean => observed.state === "absent" && observed.because.kind === "missing";
 
 function remainderText({ observed, objects }: Remainder): string {
@@ -99,13 +97,6 @@ function conditionsOf(plan: MeshPlan, evidence: Evidence): readonly Condition[] 
   const connected = connectedCondition(plan, evidence.diagnostics);
   return [connected, readyCondition(plan, connected, evidence), degradedCondition(plan, connected, evidence)];
 }
-
-const condition = (type: string, status: Condition["status"], reason: string, message: string): Condition => ({
-  type,
-  status,
-  reason,
-  message,
-});
 
 /** `MeshConnected` tells of the links alone: a fault that does not break any is told by the others. */
 function connectedCondition({ state, states }: MeshPlan, diagnostics: readonly Diagnostic[]): Condition {

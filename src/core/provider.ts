@@ -78,6 +78,9 @@ export type Remainder = {
   readonly objects: number;
 };
 
+/** Whether nothing of an intent is left on a cluster, as far as it was seen just now. */
+export const isClean = ({ observed, objects }: Remainder): boolean => observed.state === "synced" && objects === 0;
+
 /** What came of an intent, for its status. */
 export type Evidence = {
   readonly diagnostics: readonly Diagnostic[];

@@ -1,7 +1,9 @@
 // Conditions never lie: they are computed from what was decided, what was written and how sure we are, also when
 // something failed; what nobody can know is `Unknown`.
 
-import type { ClusterId, Failure } from "./world.ts";
+import type { Diagnostic } from "./diagnostic.ts";
+import { appendTo } from "./list.ts";
+import { type ClusterId, compareText, type Failure } from "./world.ts";
 
 /** How much of its findings a status lists: so many, and so many objects of each. */
 export const findingLimits = { findingsMax: 20, subjectsMax: 10 } as const;
@@ -43,4 +45,26 @@ export function settleConditions(
     return { ...condition, observedGeneration: generation, lastTransitionTime };
   });
   return [...settled, ...previous.filter((condition) => !types.has(condition.type))];
+}
+
+/** Findings of one code and cluster as one line, in the order they are given, with the first few objects of each. */
+export function summariseFindings(findings: readonly Diagnostic[]): readonly Readonly<Record<string, unknown>>[] {
+  const groups = new Map<string, Diagnostic[]>();
+  for (const finding of findings) appendTo(groups, JSON.stringify([finding.code, finding.subject.cluster]), finding);
+  return [...groups.values()].slice(0, findingLimits.findingsMax).flatMap((group) => {
+    const [first] = group;
+    if (first === undefined) return [];
+    const { code, severity, subject, message } = first;
+    const subjects = [...new Set(group.map((each) => `${each.subject.kind}/${each.subject.name}`))].sort(compareText);
+    return [
+      {
+        code,
+        severity,
+        ...(subject.cluster === undefined ? {} : { cluster: subject.cluster }),
+        count: group.length,
+        subjects: subjects.slice(0, findingLimits.subjectsMax),
+        message,
+      },
+    ];
+  });
 }

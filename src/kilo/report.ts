@@ -1,14 +1,12 @@
 // The status of a ClusterMesh: what `meshStatus` says of the plan, with what is left where the mesh is being undone.
 
-import { type Diagnostic, listSome } from "../core/diagnostic.ts";
-import type { Evidence, Remainder, Report } from "../core/provider.ts";
-import { type Condition, findingLimits } from "../core/status.ts";
-import { type ClusterId, compareText, LOCAL } from "../core/world.ts";
+import { listSome } from "../core/diagnostic.ts";
+import { type Evidence, isClean, type Remainder, type Report } from "../core/provider.ts";
+import { type Condition, summariseFindings } from "../core/status.ts";
+import { type ClusterId, LOCAL } from "../core/world.ts";
 import type { Departed, MeshIntent } from "./intent.ts";
 import type { KiloPlan, MeshPlan } from "./plan.ts";
 import { type MemberStatus, meshStatus } from "./status.ts";
-
-const { findingsMax, subjectsMax } = findingLimits;
 
 /** What the status of a mesh should say. */
 export function meshReport(plan: KiloPlan, mesh: MeshIntent, evidence: Evidence): Report {
@@ -28,7 +26,7 @@ export function meshReport(plan: KiloPlan, mesh: MeshIntent, evidence: Evidence)
       peers: sum(clusters, (cluster) => cluster.registeredPeers),
       skipped: sum(clusters, (cluster) => cluster.skippedNodes),
       clusters: [...clusters.map((cluster, index) => withAccess(cluster, mesh.entries[index])), ...leaving],
-      findings: summarise(findings),
+      findings: summariseFindings(findings),
     },
     conditions: conditions.map((condition) => explain(condition, mesh, evidence.remainders)),
     findings,
@@ -76,8 +74,6 @@ function leavingStatus(departed: Departed, remainders: readonly Remainder[]): Cl
   return [withAccess({ name, ...counts, observed: rest.observed.state, message }, departed)];
 }
 
-const isClean = ({ observed, objects }: Remainder): boolean => observed.state === "synced" && objects === 0;
-
 function remainderText({ observed, objects }: Remainder): string {
   const count = objects === 1 ? "1 Peer is" : `${objects} Peers are`;
   if (observed.state === "synced") return `${count} to be deleted`;
@@ -92,33 +88,6 @@ function explain(condition: Condition, mesh: MeshIntent, remainders: readonly Re
   const left = remainders.filter((rest) => !isClean(rest));
   const where = left.map((rest) => `${rest.member.name}: ${remainderText(rest)}`);
   return { ...condition, message: `${condition.message}; ${listSome(where) || "nothing of it is left"}` };
-}
-
-/** Findings of one code and cluster as one line, the gravest first, with the first few objects they are about. */
-function summarise(findings: readonly Diagnostic[]): readonly Readonly<Record<string, unknown>>[] {
-  const groups = new Map<string, Diagnostic[]>();
-  for (const finding of findings) {
-    const key = JSON.stringify([finding.code, finding.subject.cluster]);
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [finding]);
-    else group.push(finding);
-  }
-  return [...groups.values()].slice(0, findingsMax).flatMap((group) => {
-    const [first] = group;
-    if (first === undefined) return [];
-    const { code, severity, subject, message } = first;
-    const subjects = [...new Set(group.map((each) => `${each.subject.kind}/${each.subject.name}`))].sort(compareText);
-    return [
-      {
-        code,
-        severity,
-        ...(subject.cluster === undefined ? {} : { cluster: subject.cluster }),
-        count: group.length,
-        subjects: subjects.slice(0, subjectsMax),
-        message,
-      },
-    ];
-  });
 }
 
 const sum = <T>(items: readonly T[], of: (item: T) => number): number =>

@@ -8,7 +8,7 @@
 // What is left on a cluster keeps it while we can still do something about it: while the cluster is reached, or for a
 // bounded time while it may come back. A cluster whose credentials are gone keeps nothing. An annotation ends the wait.
 
-import type { Remainder } from "../core/provider.ts";
+import { isClean, type Remainder } from "../core/provider.ts";
 import type { Failure } from "../core/world.ts";
 
 /** What to do about the finalizer. */
@@ -33,7 +33,7 @@ export function finalizerStep(input: FinalizerInput): FinalizerStep {
   const { present, deletedMs, forced, remainders, nowMs, waitMs } = input;
   if (deletedMs === undefined) return { do: present ? "nothing" : "add" };
   if (!present) return { do: "nothing" };
-  const left = remainders.filter((rest) => rest.observed.state !== "synced" || rest.objects > 0);
+  const left = remainders.filter((rest) => !isClean(rest));
   if (left.length === 0 || forced) return { do: "remove", abandoned: left };
   const untilMs = deletedMs + waitMs;
   const waiting = left.filter((rest) => isWorthWaiting(rest, nowMs < untilMs));
