@@ -11,8 +11,11 @@ export type Parsed<T> =
   | { readonly success: true; readonly data: T }
   | { readonly success: false; readonly issues: readonly Issue[] };
 
+/** What a value is read with. */
+export type Schema<T> = z.ZodType<T>;
+
 /** Reads a value with a schema and never throws: zod itself can, on values built to break comparisons or the stack. */
-export function parseWith<T>(schema: z.ZodType<T>, value: unknown): Parsed<T> {
+export function parseWith<T>(schema: Schema<T>, value: unknown): Parsed<T> {
   try {
     const parsed = schema.safeParse(value);
     return parsed.success ? parsed : { success: false, issues: parsed.error.issues };

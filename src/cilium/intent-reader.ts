@@ -9,9 +9,10 @@ import { fabricSchema } from "../api/fabric.ts";
 import { globalServiceSchema } from "../api/global-service.ts";
 import { kubernetesClusterKind, kubernetesClusterSchema } from "../api/kubernetes-cluster.ts";
 import { networkingApiVersion } from "../api/networking.ts";
-import { type Issue, type Parsed, parseWith } from "../api/problem.ts";
+import { type Issue, parseWith, type Schema } from "../api/problem.ts";
 import { fieldsOf, listOf } from "../core/json.ts";
 import type { IntentKind, IntentPlace } from "../core/provider.ts";
+import type { Resource } from "../core/resource.ts";
 import { err, ok, type Result } from "../core/result.ts";
 import type { CiliumIntent, KubernetesClusterIntent } from "./intent.ts";
 
@@ -21,74 +22,31 @@ export const idOf = (kind: CiliumIntent["kind"], { workspace, namespace, name }:
 
 /** Everything that is read from tenants, as the engine wants it. */
 export const ciliumIntentKinds: readonly IntentKind<CiliumIntent>[] = [
-  kindOf(ciliumKinds.clusterMeshBinding, "ClusterMeshBinding", (raw, place) =>
-    readSpecced(
-      raw,
-      place,
-      "ClusterMeshBinding",
-      (value) => parseWith(clusterMeshBindingSchema, value),
-      (spec) => ({
-        clusterRefs: listOf(spec["clusterRefs"]).slice(0, refsMax).flatMap(referenceIn),
-      }),
-    ),
-  ),
-  kindOf(ciliumKinds.globalService, "GlobalService", (raw, place) =>
-    readSpecced(
-      raw,
-      place,
-      "GlobalService",
-      (value) => parseWith(globalServiceSchema, value),
-      (spec) => ({
-        meshRef: meshRefIn(spec),
-        selector: {},
-      }),
-    ),
-  ),
-  kindOf(ciliumKinds.connectivityIntent, "ConnectivityIntent", (raw, place) =>
-    readSpecced(
-      raw,
-      place,
-      "ConnectivityIntent",
-      (value) => parseWith(connectivityIntentSchema, value),
-      (spec) => ({
-        meshRef: meshRefIn(spec),
-        action: "Allow",
-        source: {},
-        destination: {},
-      }),
-    ),
-  ),
-  kindOf(ciliumKinds.exposedService, "ExposedService", (raw, place) =>
-    readSpecced(
-      raw,
-      place,
-      "ExposedService",
-      (value) => parseWith(exposedServiceSchema, value),
-      (spec) => ({
-        meshRef: meshRefIn(spec),
-        serviceRef: { name: "" },
-      }),
-    ),
-  ),
-  kindOf(ciliumKinds.fabric, "Fabric", (raw, place) =>
-    readSpecced(
-      raw,
-      place,
-      "Fabric",
-      (value) => parseWith(fabricSchema, value),
-      () => ({}),
-    ),
-  ),
-  { ...kindOf(kubernetesClusterKind, "KubernetesCluster", readKubernetesCluster), passive: true },
+  speccedKind(ciliumKinds.clusterMeshBinding, clusterMeshBindingSchema, (spec) => ({
+    clusterRefs: listOf(spec["clusterRefs"]).slice(0, refsMax).flatMap(referenceIn),
+  })),
+  speccedKind(ciliumKinds.globalService, globalServiceSchema, (spec) => ({
+    meshRef: meshRefIn(spec),
+    selector: {},
+  })),
+  speccedKind(ciliumKinds.connectivityIntent, connectivityIntentSchema, (spec) => ({
+    meshRef: meshRefIn(spec),
+    action: "Allow",
+    source: {},
+    destination: {},
+  })),
+  speccedKind(ciliumKinds.exposedService, exposedServiceSchema, (spec) => ({
+    meshRef: meshRefIn(spec),
+    serviceRef: { name: "" },
+  })),
+  speccedKind(ciliumKinds.fabric, fabricSchema, () => ({})),
+  {
+    resource: kubernetesClusterKind,
+    idOf: (place) => idOf("KubernetesCluster", place),
+    read: readKubernetesCluster,
+    passive: true,
+  },
 ];
-
-function kindOf(
-  resource: IntentKind<CiliumIntent>["resource"],
-  kind: CiliumIntent["kind"],
-  read: IntentKind<CiliumIntent>["read"],
-): IntentKind<CiliumIntent> {
-  return { resource, idOf: (place) => idOf(kind, place), read };
-}
 
 type Metadata = {
   readonly uid?: string | undefined;
@@ -100,20 +58,22 @@ type Metadata = {
 type Speccable = Exclude<CiliumIntent, KubernetesClusterIntent>;
 
 /** Reads with the spec as it is; if that fails, with what `fallback` makes of it; if that fails too, not at all. */
-function readSpecced<K extends Speccable["kind"], O extends { readonly metadata: Metadata }>(
-  raw: unknown,
-  place: IntentPlace,
-  kind: K,
-  parse: (value: unknown) => Parsed<O>,
+function speccedKind<K extends Speccable["kind"], O extends { readonly metadata: Metadata }>(
+  resource: Resource & { readonly kind: K },
+  schema: Schema<O>,
   fallback: (spec: Readonly<Record<string, unknown>>) => unknown,
 ) {
-  const { metadata, spec, status } = fieldsOf(raw);
-  const parts = { apiVersion: networkingApiVersion, kind, metadata, status };
-  const parsed = parse({ ...parts, spec });
-  const usable = parsed.success ? parsed : parse({ ...parts, spec: fallback(fieldsOf(spec)) });
-  if (!usable.success) return err({ detail: `the ${kind} cannot be read: ${issuesText(usable.issues)}` });
-  const invalid = parsed.success ? undefined : `validation failed: ${issuesText(parsed.issues)}`;
-  return ok({ kind, object: usable.data, ...commonOf(idOf(kind, place), place, usable.data.metadata, invalid) });
+  const { kind } = resource;
+  const read = (raw: unknown, place: IntentPlace) => {
+    const { metadata, spec, status } = fieldsOf(raw);
+    const parts = { apiVersion: networkingApiVersion, kind, metadata, status };
+    const parsed = parseWith(schema, { ...parts, spec });
+    const usable = parsed.success ? parsed : parseWith(schema, { ...parts, spec: fallback(fieldsOf(spec)) });
+    if (!usable.success) return err({ detail: `the ${kind} cannot be read: ${issuesText(usable.issues)}` });
+    const invalid = parsed.success ? undefined : `validation failed: ${issuesText(parsed.issues)}`;
+    return ok({ kind, object: usable.data, ...commonOf(idOf(kind, place), place, usable.data.metadata, invalid) });
+  };
+  return { resource, idOf: (place: IntentPlace) => idOf(kind, place), read };
 }
 
 function readKubernetesCluster(raw: unknown, place: IntentPlace): Result<CiliumIntent, { readonly detail: string }> {
