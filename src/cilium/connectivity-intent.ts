@@ -155,9 +155,8 @@ function reportOf(
       ? ({ status: "Unknown", reason: "NotProbed", message: "no flows are looked for" } as const)
       : verdict;
   return settledReport({
-    generation: intent.generation,
+    intent,
     nowMs,
-    previous,
     fields: {
       phase,
       appliedClusters: namedClusters(input, previous?.appliedClusters ?? [], evidence),

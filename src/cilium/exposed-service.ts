@@ -281,19 +281,14 @@ function reportOf(each: Considered, evidence: Evidence, nowMs: number): Report {
   const { intent, gate, outcomes, endpoints, findings } = each;
   const input: StatusInput = { gate, words, outcomes, flaws: flawsOf(each) };
   const { phase, conditions } = judge(input, evidence);
-  const previous = intent.object.status;
-  const before = (previous?.endpoints ?? []).map(({ clusterName }) => clusterName);
+  const before = (intent.object.status?.endpoints ?? []).map(({ clusterName }) => clusterName);
   const shown = new Set(endpoints.map(({ clusterName }) => clusterName));
   const left = namedClusters(input, before, evidence).filter((name) => !shown.has(name));
   const all = [...endpoints, ...left.map((clusterName): ExposedEndpoint => ({ clusterName, ready: false }))];
   return settledReport({
-    generation: intent.generation,
+    intent,
     nowMs,
-    previous,
-    fields: {
-      phase,
-      endpoints: all.sort((a, b) => compareText(a.clusterName, b.clusterName)),
-    },
+    fields: { phase, endpoints: all.sort((a, b) => compareText(a.clusterName, b.clusterName)) },
     conditions,
     findings,
   });

@@ -30,9 +30,8 @@ export function planFabrics(context: PlanContext): KindPlan {
     for (const finding of findings) diagnostics.push(finding);
     reports.set(fabric.id, () =>
       settledReport({
-        generation: fabric.generation,
+        intent: fabric,
         nowMs: context.world.nowMs,
-        previous: fabric.object.status,
         fields: picture?.fields ?? { phase: fabric.terminating ? "Pending" : "Error" },
         conditions: picture?.conditions ?? refusedConditions(fabric, findings),
         findings,

@@ -250,14 +250,13 @@ function reportOf(each: Considered, evidence: Evidence, nowMs: number): Report {
   const { intent, gate, outcomes, flaws, findings } = each;
   const input: StatusInput = { gate, words, outcomes, flaws };
   const { phase, conditions } = judge(input, evidence);
-  const previous = intent.object.status;
+  const before = intent.object.status?.exportedClusters ?? [];
   return settledReport({
-    generation: intent.generation,
+    intent,
     nowMs,
-    previous,
     fields: {
       phase,
-      exportedClusters: namedClusters(input, previous?.exportedClusters ?? [], evidence),
+      exportedClusters: namedClusters(input, before, evidence),
       endpointSummary: summaryOf(each),
     },
     conditions,

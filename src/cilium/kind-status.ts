@@ -190,11 +190,10 @@ const isLost = ({ member, observed }: Remainder): boolean =>
 
 /** What a report is put together from. */
 export type ReportInput = {
-  readonly generation: number;
+  /** What it is of, with the status that is stored. */
+  readonly intent: { readonly generation: number; readonly object: { readonly status?: unknown } };
   readonly nowMs: number;
-  /** The status that is stored. */
-  readonly previous: unknown;
-  /** Its fields, but the time; one that is undefined is to be taken away. */
+  /** The fields of the status, but the time; one that is undefined is to be taken away. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly conditions: readonly Condition[];
   readonly findings: readonly Diagnostic[];
@@ -202,9 +201,13 @@ export type ReportInput = {
 
 /** A report whose time of change moves only when something else does. */
 export function settledReport(input: ReportInput): Report {
-  const previous = fieldsOf(input.previous);
+  const previous = fieldsOf(input.intent.object.status);
   const findings = input.findings.filter(({ severity }) => severity !== "info");
-  const wanted = { observedGeneration: input.generation, ...input.fields, findings: summariseFindings(findings) };
+  const wanted = {
+    observedGeneration: input.intent.generation,
+    ...input.fields,
+    findings: summariseFindings(findings),
+  };
   const fields: Record<string, unknown> = {};
   let isSame = sameConditions(previous["conditions"], input.conditions);
   for (const [key, value] of Object.entries(wanted)) {

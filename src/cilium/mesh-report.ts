@@ -16,9 +16,8 @@ export function meshReport(plan: MeshPlan, nowMs: number): (evidence: Evidence) 
     const { binding, phase } = plan.state;
     const findings = evidence.diagnostics.filter(({ mesh }) => mesh === binding.id);
     return settledReport({
-      generation: binding.generation,
+      intent: binding,
       nowMs,
-      previous: binding.object.status,
       fields: { phase, meshStatus: [...plan.participants.names.map(clusterStatus), ...leaving(evidence)] },
       conditions: conditionsOf(plan, evidence),
       findings,
