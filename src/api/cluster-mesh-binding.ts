@@ -6,8 +6,7 @@ import {
   messageText,
   momentText,
   nameText,
-  networkingApiVersion,
-  networkingMetadata,
+  networkingObject,
   shortText,
   statusFields,
   suspendField,
@@ -98,13 +97,11 @@ export const clusterMeshBindingStatusSchema = apiObject({
 });
 
 /** A ClusterMeshBinding with its defaults filled in; a status that is not one reads as none. */
-export const clusterMeshBindingSchema = apiObject({
-  apiVersion: z.literal(networkingApiVersion),
-  kind: z.literal("ClusterMeshBinding"),
-  metadata: networkingMetadata,
-  spec: clusterMeshBindingSpecSchema,
-  status: clusterMeshBindingStatusSchema.optional().catch(undefined),
-});
+export const clusterMeshBindingSchema = networkingObject(
+  "ClusterMeshBinding",
+  clusterMeshBindingSpecSchema,
+  clusterMeshBindingStatusSchema,
+);
 
 /** The reference by which other kinds name the mesh they belong to: a ClusterMeshBinding of the same namespace. */
 export const meshRefSchema = localReference.describe("The ClusterMeshBinding, in the namespace of this object.");

@@ -6,8 +6,7 @@ import {
   messageText,
   momentText,
   nameText,
-  networkingApiVersion,
-  networkingMetadata,
+  networkingObject,
   shortText,
   statusFields,
   suspendField,
@@ -80,13 +79,11 @@ export const connectivityIntentStatusSchema = apiObject({
 });
 
 /** A ConnectivityIntent with its defaults filled in; a status that is not one reads as none. */
-export const connectivityIntentSchema = apiObject({
-  apiVersion: z.literal(networkingApiVersion),
-  kind: z.literal("ConnectivityIntent"),
-  metadata: networkingMetadata,
-  spec: connectivityIntentSpecSchema,
-  status: connectivityIntentStatusSchema.optional().catch(undefined),
-});
+export const connectivityIntentSchema = networkingObject(
+  "ConnectivityIntent",
+  connectivityIntentSpecSchema,
+  connectivityIntentStatusSchema,
+);
 
 /** How far an intent is. */
 export type IntentPhase = (typeof intentPhases)[number];

@@ -1,14 +1,6 @@
 import { z } from "zod";
 import { meshRefSchema } from "./cluster-mesh-binding.ts";
-import {
-  meshClustersMax,
-  nameText,
-  networkingApiVersion,
-  networkingMetadata,
-  shortText,
-  statusFields,
-  suspendField,
-} from "./networking.ts";
+import { meshClustersMax, nameText, networkingObject, shortText, statusFields, suspendField } from "./networking.ts";
 import { apiObject, type Immutable } from "./object.ts";
 
 /** The most networks that may be let in. */
@@ -90,13 +82,11 @@ export const exposedServiceStatusSchema = apiObject({
 });
 
 /** An ExposedService with its defaults filled in; a status that is not one reads as none. */
-export const exposedServiceSchema = apiObject({
-  apiVersion: z.literal(networkingApiVersion),
-  kind: z.literal("ExposedService"),
-  metadata: networkingMetadata,
-  spec: exposedServiceSpecSchema,
-  status: exposedServiceStatusSchema.optional().catch(undefined),
-});
+export const exposedServiceSchema = networkingObject(
+  "ExposedService",
+  exposedServiceSpecSchema,
+  exposedServiceStatusSchema,
+);
 
 /** How far an exposure is. */
 export type ExposedServicePhase = (typeof exposedServicePhases)[number];

@@ -5,8 +5,7 @@ import {
   meshClustersMax,
   momentText,
   nameText,
-  networkingApiVersion,
-  networkingMetadata,
+  networkingObject,
   shortText,
   statusFields,
   suspendField,
@@ -73,13 +72,7 @@ export const fabricStatusSchema = apiObject({
 });
 
 /** A Fabric with its defaults filled in; a status that is not one reads as none. */
-export const fabricSchema = apiObject({
-  apiVersion: z.literal(networkingApiVersion),
-  kind: z.literal("Fabric"),
-  metadata: networkingMetadata,
-  spec: fabricSpecSchema,
-  status: fabricStatusSchema.optional().catch(undefined),
-});
+export const fabricSchema = networkingObject("Fabric", fabricSpecSchema, fabricStatusSchema);
 
 /** How a fabric is. */
 export type FabricPhase = (typeof fabricPhases)[number];

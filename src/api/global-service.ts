@@ -4,8 +4,7 @@ import {
   countNumber,
   meshClustersMax,
   nameText,
-  networkingApiVersion,
-  networkingMetadata,
+  networkingObject,
   statusFields,
   suspendField,
   textMap,
@@ -65,13 +64,11 @@ export const globalServiceStatusSchema = apiObject({
 });
 
 /** A GlobalService with its defaults filled in; a status that is not one reads as none. */
-export const globalServiceSchema = apiObject({
-  apiVersion: z.literal(networkingApiVersion),
-  kind: z.literal("GlobalService"),
-  metadata: networkingMetadata,
-  spec: globalServiceSpecSchema,
-  status: globalServiceStatusSchema.optional().catch(undefined),
-});
+export const globalServiceSchema = networkingObject(
+  "GlobalService",
+  globalServiceSpecSchema,
+  globalServiceStatusSchema,
+);
 
 /** How far an export is. */
 export type GlobalServicePhase = (typeof globalServicePhases)[number];

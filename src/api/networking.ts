@@ -61,8 +61,7 @@ export function textMap(valueMax: number) {
     .meta({ maxProperties: mapEntriesMax });
 }
 
-/** What is read of the metadata of an object of the group. */
-export const networkingMetadata = apiObject({
+const networkingMetadata = apiObject({
   ...namespacedMetadataFields,
   generation: z.int().optional(),
   finalizers: z.array(z.string()).optional(),
@@ -107,6 +106,21 @@ export const suspendField = z
   .boolean()
   .describe("While true nothing is written to any cluster on behalf of this object.")
   .optional();
+
+/** An object of the group with its defaults filled in; a status that is not one reads as none. */
+export function networkingObject<Kind extends string, Spec extends z.ZodType, Status extends z.ZodType>(
+  kind: Kind,
+  spec: Spec,
+  status: Status,
+) {
+  return apiObject({
+    apiVersion: z.literal(networkingApiVersion),
+    kind: z.literal(kind),
+    metadata: networkingMetadata,
+    spec,
+    status: status.optional().catch(undefined),
+  });
+}
 
 /** A condition of a status of the group, whole. */
 export type NetworkingCondition = Immutable<z.output<typeof conditionSchema>>;
