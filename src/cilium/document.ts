@@ -2,8 +2,9 @@
 
 import { type Diagnostic, sortDiagnostics } from "../core/diagnostic.ts";
 import { diff } from "../core/diff.ts";
+import { type CommonDocument, type HoldDocument, namedTargets, type OperationDocument } from "../core/document.ts";
 import { appendTo } from "../core/list.ts";
-import type { Change, Item, Operation } from "../core/plan.ts";
+import type { Item, Operation } from "../core/plan.ts";
 import { forceAnnotation, type Provider, type Remainder } from "../core/provider.ts";
 import type { Condition } from "../core/status.ts";
 import { type ClusterId, compareText, lastSeen } from "../core/world.ts";
@@ -19,17 +20,6 @@ import type { CiliumPlan } from "./plan.ts";
 import { recordAnnotation, recordPath } from "./share.ts";
 import { othersField } from "./share-objects.ts";
 
-/** A write that would be done. */
-export type CiliumOperationDocument = {
-  readonly target: string;
-  readonly action: Operation["action"];
-  readonly kind: string;
-  readonly namespace: string | null;
-  readonly name: string;
-  readonly reason: string;
-  readonly changes: readonly Change[];
-};
-
 /** What the status of an object of a tenant would say now. */
 export type IntentDocument = {
   readonly kind: string;
@@ -42,19 +32,7 @@ export type IntentDocument = {
 };
 
 /** A plan of the Cilium provider, as a part of the document of `causeway plan`. */
-export type CiliumDocument = {
-  readonly revision: number;
-  readonly operations: readonly CiliumOperationDocument[];
-  readonly holds: readonly {
-    readonly target: string;
-    readonly reason: string;
-    readonly detail: string;
-    readonly objects: readonly string[];
-  }[];
-  readonly diagnostics: readonly Diagnostic[];
-  readonly intents: readonly IntentDocument[];
-  readonly summary: Readonly<Record<Operation["action"] | "unchanged", number>>;
-};
+export type CiliumDocument = CommonDocument & { readonly intents: readonly IntentDocument[] };
 
 /** Renders a plan for a world. */
 export function ciliumDocument(
@@ -62,16 +40,12 @@ export function ciliumDocument(
   plan: CiliumPlan,
   provider: Provider<CiliumIntent, CiliumFact, CiliumFacts, CiliumPlan>,
 ): CiliumDocument {
-  const nameOf = new Map(world.clusters.map((view) => [view.id, view.name]));
   const summary = { create: 0, update: 0, delete: 0, touch: 0, unchanged: 0 };
-  const operations: CiliumOperationDocument[] = [];
-  const holds: CiliumDocument["holds"][number][] = [];
+  const operations: OperationDocument[] = [];
+  const holds: HoldDocument[] = [];
   const due: Due = { pending: new Map(), kept: new Map(), holdings: new Map() };
   const realKind = (kind: string): string => provider.kinds[kind]?.resource.kind ?? kind;
-  const targets = plan.targets
-    .map((target) => ({ target, name: nameOf.get(target.target) ?? target.target }))
-    .sort((a, b) => compareText(a.name, b.name));
-  for (const { target, name } of targets) {
+  for (const { target, name } of namedTargets(plan.targets, world.clusters)) {
     const result = diff(target);
     summary.unchanged += result.unchanged;
     for (const operation of result.operations) {
@@ -152,7 +126,7 @@ function operationDocument(
   { action, kind, name, reason, changes }: Operation,
   realKind: string,
   instance: string,
-): CiliumOperationDocument {
+): OperationDocument {
   const slash = name.indexOf("/");
   const shown = changes.filter(({ path }) => path !== othersField);
   return {

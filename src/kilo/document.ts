@@ -1,11 +1,11 @@
 // A plan as others see it: the document of `causeway plan -o json`. Clusters have their names, arrays a fixed order.
 
 import { causewayApiVersion } from "../api/world.ts";
-import type { Diagnostic } from "../core/diagnostic.ts";
 import { diff } from "../core/diff.ts";
+import { type CommonDocument, type HoldDocument, namedTargets, type OperationDocument } from "../core/document.ts";
 import { type Graph, graphOf } from "../core/graph.ts";
 import { appendTo } from "../core/list.ts";
-import type { Change, Item, Operation } from "../core/plan.ts";
+import type { Item, Operation } from "../core/plan.ts";
 import type { Condition } from "../core/status.ts";
 import { compareText } from "../core/world.ts";
 import type { EndpointOrigin } from "./endpoint.ts";
@@ -30,25 +30,6 @@ export type PeerDocument = {
   readonly labels: Readonly<Record<string, string>>;
 };
 
-/** A write that would be done. */
-export type OperationDocument = {
-  readonly target: string;
-  readonly action: Operation["action"];
-  readonly kind: string;
-  readonly namespace: string | null;
-  readonly name: string;
-  readonly reason: string;
-  readonly changes: readonly Change[];
-};
-
-/** Objects that must not be deleted; those that are still wanted may be updated. */
-export type HoldDocument = {
-  readonly target: string;
-  readonly reason: string;
-  readonly detail: string;
-  readonly objects: readonly string[];
-};
-
 /** What the status of a mesh would say now. */
 export type MeshDocument = {
   readonly mesh: string;
@@ -58,31 +39,22 @@ export type MeshDocument = {
 };
 
 /** The document of `causeway plan`. */
-export type PlanDocument = {
+export type PlanDocument = CommonDocument & {
   readonly apiVersion: typeof causewayApiVersion;
   readonly kind: "Plan";
-  readonly revision: number;
   readonly peers: readonly PeerDocument[];
-  readonly operations: readonly OperationDocument[];
-  readonly holds: readonly HoldDocument[];
-  readonly diagnostics: readonly Diagnostic[];
   readonly meshes: readonly MeshDocument[];
-  readonly summary: Readonly<Record<Operation["action"] | "unchanged", number>>;
 };
 
 /** Renders a plan for a world. */
 export function planDocument(world: KiloWorld, plan: KiloPlan): PlanDocument {
-  const nameOf = new Map(world.clusters.map((view) => [view.id, view.name]));
   const summary = { create: 0, update: 0, delete: 0, touch: 0, unchanged: 0 };
   const peers: PeerDocument[] = [];
   const operations: OperationDocument[] = [];
   const holds: HoldDocument[] = [];
   const pending = new Map<string, Operation[]>();
   const kept = new Map<string, Item[]>();
-  const targets = plan.targets
-    .map((target) => ({ target, name: nameOf.get(target.target) ?? target.target }))
-    .sort((a, b) => compareText(a.name, b.name));
-  for (const { target, name } of targets) {
+  for (const { target, name } of namedTargets(plan.targets, world.clusters)) {
     const result = diff(target);
     summary.unchanged += result.unchanged;
     for (const desired of target.desired) {

@@ -1,7 +1,8 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
+import type { OperationDocument } from "../../src/core/document.ts";
 import { type Cidr, overlaps, parseCidr } from "../../src/core/net/cidr.ts";
-import type { OperationDocument, PlanDocument } from "../../src/kilo/document.ts";
+import type { PlanDocument } from "../../src/kilo/document.ts";
 import type { TestWorld } from "../support/apply.ts";
 import { anyWorld } from "../support/arbitrary-world.ts";
 import { isOurs, keyOfPeer, peersOn, rangesOfPeer } from "../support/oracle.ts";

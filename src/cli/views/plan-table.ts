@@ -2,8 +2,9 @@
 
 import pc from "picocolors";
 import type { Diagnostic } from "../../core/diagnostic.ts";
+import type { HoldDocument, OperationDocument } from "../../core/document.ts";
 import type { Change, Field } from "../../core/plan.ts";
-import type { HoldDocument, OperationDocument, PeerDocument } from "../../kilo/document.ts";
+import type { PeerDocument } from "../../kilo/document.ts";
 import type { PlanDocument } from "../plan-document.ts";
 
 /** How the table is drawn. */
