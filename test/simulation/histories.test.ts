@@ -1,36 +1,15 @@
 // `npm run sim` as people run it: 300 histories, and the same bytes from the same seed wherever it runs.
 
-import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
-import { simCommand } from "../support/sim-command.ts";
+import { lastLine, simIn } from "../support/sim-command.ts";
 
-const root = join(import.meta.dirname, "../..");
-const [flags, program = ""] = [simCommand.slice(0, -1), simCommand.at(-1)];
 const folder = mkdtempSync(join(tmpdir(), "causeway-sim-"));
 afterAll(() => rmSync(folder, { recursive: true }));
-
-type Run = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
-
-function sim(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Run> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [...flags, join(root, program), ...args], {
-      cwd: folder,
-      env: { ...process.env, ...env },
-      timeout: 500_000,
-    });
-    const texts = { stdout: "", stderr: "" };
-    child.stdout.on("data", (chunk: Buffer) => (texts.stdout += chunk.toString()));
-    child.stderr.on("data", (chunk: Buffer) => (texts.stderr += chunk.toString()));
-    child.on("error", reject);
-    child.on("close", (code) => resolve({ code, ...texts }));
-  });
-}
-
-const lastLine = ({ stdout }: Run): Record<string, unknown> => JSON.parse(stdout.trim().split("\n").at(-1) ?? "");
+const sim = simIn(folder);
 
 test("300 histories break no rule, and meet what they should", async () => {
   const run = await sim(["--histories", "300"]);

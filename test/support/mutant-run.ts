@@ -1,19 +1,16 @@
 // Builds a copy of the source with a fault in it and plays histories with that.
 
-import { spawn } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Mutant, Replacement } from "../mutants/mutants.ts";
+import { type Ended, runProgram } from "./program.ts";
 import { simCommand } from "./sim-command.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const copied = ["package.json", "tsconfig.json", "tsconfig.base.json", "src", "deploy"];
 const buildMaxMs = 120_000;
 const campaignMaxMs = 400_000;
-
-/** What a program said before it ended. */
-export type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 
 /** The text of a file with a part of a fault in it. */
 export function mutate(file: string, text: string, { from, to }: Replacement): string {
@@ -32,26 +29,13 @@ export async function playMutant(mutant: Mutant, histories: number, more: readon
       const path = join(copy, file);
       writeFileSync(path, mutate(file, readFileSync(path, "utf8"), texts));
     }
-    const build = await run(copy, "node_modules/.bin/tsc", ["-b", "src/sim"], buildMaxMs);
+    const build = await runProgram("node_modules/.bin/tsc", ["-b", "src/sim"], within(copy, buildMaxMs));
     if (build.code !== 0) throw new Error(`the mutant does not compile:\n${build.stdout}${build.stderr}`);
     const options = ["--histories", String(histories), "--stop-at-first", "--jobs", "1", ...more];
-    return await run(copy, process.execPath, [...simCommand, ...options], campaignMaxMs);
+    return await runProgram(process.execPath, [...simCommand, ...options], within(copy, campaignMaxMs));
   } finally {
     rmSync(copy, { recursive: true, force: true });
   }
 }
 
-function run(cwd: string, program: string, args: readonly string[], timeout: number): Promise<Ended> {
-  return new Promise((done, failed) => {
-    const child = spawn(program, args, { cwd, timeout, killSignal: "SIGKILL", stdio: ["ignore", "pipe", "pipe"] });
-    let [stdout, stderr] = ["", ""];
-    child.stdout.setEncoding("utf8").on("data", (text: string) => {
-      stdout += text;
-    });
-    child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      stderr += text;
-    });
-    child.on("error", failed);
-    child.on("close", (code) => done({ code, stdout, stderr }));
-  });
-}
+const within = (cwd: string, timeout: number) => ({ cwd, timeout, killSignal: "SIGKILL" }) as const;
