@@ -1,9 +1,9 @@
-import { readdirSync, writeFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import type { TestWorld } from "../support/apply.ts";
-import { expectedOf, planText, readScenario, renderExpected, runCli } from "../support/scenario.ts";
+import { checkScenario, planText, readScenario, runCli } from "../support/scenario.ts";
 
 const folder = import.meta.dirname;
 const files = readdirSync(folder).filter((name) => name.endsWith(".yaml"));
@@ -14,18 +14,7 @@ describe.each(files)("%s", (name) => {
   const flags = expected?.flags ?? [];
   const value = parse(world) as TestWorld;
 
-  test("the plan is what the file says", async () => {
-    const plan = await planText(world, flags);
-    if (process.env["SCENARIOS"] === "write") {
-      writeFileSync(path, `${world}${renderExpected(plan, expected)}`);
-      return;
-    }
-    expect(expected, "the file has no Expected document").toBeDefined();
-    const { flags: _flags, says = [], ...lines } = expected!;
-    expect({ apiVersion: "causeway.dev/v1alpha1", kind: "Expected", ...expectedOf(plan) }).toEqual(lines);
-    const texts = plan.diagnostics.flatMap(({ message, why, fix }) => [message, why, fix]).join("\n");
-    for (const text of says) expect(texts).toContain(text);
-  });
+  test("the plan is what the file says", () => checkScenario(path));
 
   test("the order of clusters and objects does not matter", async () => {
     const first = await planText(world, flags);

@@ -1,7 +1,8 @@
 // A scenario file is a world and, as a second document, what the plan must say: a line for each Peer, operation, hold,
 // finding and mesh, whole and in order. `SCENARIOS=write` writes the lines; read them before you commit them.
 
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
+import { expect } from "vitest";
 import { parseAllDocuments, stringify } from "yaml";
 import { main } from "../../src/cli/main.ts";
 import type { PlanDocument } from "../../src/cli/plan-document.ts";
@@ -58,7 +59,7 @@ export async function planText(world: string, flags: readonly string[] = []): Pr
 }
 
 /** A plan as the lines of a scenario. */
-export function expectedOf(plan: PlanDocument): Omit<Expected, "flags" | "says"> {
+function expectedOf(plan: PlanDocument): Omit<Expected, "flags" | "says"> {
   return {
     peers: plan.peers.map((peer) => {
       const endpoint = peer.endpoint === null ? "roams" : `via ${peer.endpoint}`;
@@ -113,8 +114,23 @@ function intentLine({ kind, workspace, namespace, name, conditions, status }: Pl
   return `${kind} ${place}: ${String(status["phase"])} ${said}`;
 }
 
+/** Holds the plan of a scenario against what its file says. */
+export async function checkScenario(path: string): Promise<void> {
+  const { world, expected } = readScenario(path);
+  const plan = await planText(world, expected?.flags);
+  if (process.env["SCENARIOS"] === "write") {
+    writeFileSync(path, `${world}${renderExpected(plan, expected)}`);
+    return;
+  }
+  expect(expected, "the file has no Expected document").toBeDefined();
+  const { flags: _flags, says = [], ...lines } = expected!;
+  expect({ apiVersion: "causeway.dev/v1alpha1", kind: "Expected", ...expectedOf(plan) }).toEqual(lines);
+  const texts = plan.diagnostics.flatMap(({ message, why, fix }) => [message, why, fix]).join("\n");
+  for (const text of says) expect(texts).toContain(text);
+}
+
 /** The text of the second document of a scenario. */
-export function renderExpected(plan: PlanDocument, old: Expected | undefined): string {
+function renderExpected(plan: PlanDocument, old: Expected | undefined): string {
   const document = {
     apiVersion: "causeway.dev/v1alpha1",
     kind: "Expected",
