@@ -399,6 +399,18 @@ export async function converge(lab: Lab, rounds = 5): Promise<CiliumPlan> {
   throw new Error(`still something to do: ${JSON.stringify(operationsOf(planOf(lab)), undefined, 1)}`);
 }
 
+/** Clusters that one binding has joined, with nothing left to do. */
+export async function joined(
+  setups: readonly ClusterSetup[] = [{ name: "a" }, { name: "b" }],
+  more: Obj = {},
+): Promise<Lab> {
+  const lab = makeLab(setups);
+  const names = setups.map(({ name }) => name);
+  lab.intents.push(binding(names, more));
+  await converge(lab);
+  return lab;
+}
+
 /** What a plan reports of an intent, stored in it as the operator does. */
 export function report(lab: Lab, plan: CiliumPlan): Map<string, Report> {
   const reports = new Map<string, Report>();

@@ -5,6 +5,7 @@ import {
   clusterOf,
   converge,
   get,
+  joined,
   type Lab,
   makeLab,
   operationsOf,
@@ -110,9 +111,8 @@ describe("load balancers", () => {
   });
 
   test("node ports of a load balancer are used if the mesh asks for them", async () => {
-    const lab = makeLab([{ name: "a", version: "1.20.1" }, { name: "b" }]);
-    lab.intents.push(binding(["a", "b"], { spec: { meshConfig: { serviceType: "NodePort" } } }));
-    await converge(lab);
+    const spec = { meshConfig: { serviceType: "NodePort" } };
+    const lab = await joined([{ name: "a", version: "1.20.1" }, { name: "b" }], { spec });
     expect(ips(lab)).toEqual(["192.168.1.1", "192.168.1.2"]);
   });
 });

@@ -9,6 +9,7 @@ import {
   connectionsOf,
   converge,
   get,
+  joined,
   type Lab,
   type LabCluster,
   makeLab,
@@ -23,18 +24,6 @@ import { day } from "../../support/toy-pki.ts";
 
 const id = "ClusterMeshBinding/team/m";
 const folder = "/var/lib/cilium/clustermesh";
-
-async function joined(setups: Parameters<typeof makeLab>[0], more = {}): Promise<Lab> {
-  const lab = makeLab(setups);
-  lab.intents.push(
-    binding(
-      setups.map(({ name }) => name),
-      more,
-    ),
-  );
-  await converge(lab);
-  return lab;
-}
 
 describe("what is written", () => {
   test("with KVStoreMesh of 1.20: the way to the peer, its addresses in the entry, and the way to the own etcd", async () => {
@@ -221,7 +210,7 @@ describe("release", () => {
     ["a member is not seen", (lab: Lab) => (clusterOf(lab, "b").failure = { kind: "missing", detail: "gone" })],
     ["Cilium is gone from a member", (lab: Lab) => clusterOf(lab, "b").objects.delete("DaemonSet/kube-system/cilium")],
   ])("nothing is removed because %s", async (_, change) => {
-    const lab = await joined([{ name: "a" }, { name: "b" }]);
+    const lab = await joined();
     const before = [...clusterOf(lab, "a").objects.keys()].sort();
     const text = secretTexts(clusterOf(lab, "a"), "cilium-kvstoremesh");
     change(lab);
@@ -248,7 +237,7 @@ describe("release", () => {
   });
 
   test("a mesh that is gone for certain releases what it had", async () => {
-    const lab = await joined([{ name: "a" }, { name: "b" }]);
+    const lab = await joined();
     lab.intents.pop();
     await converge(lab);
     expect(get(clusterOf(lab, "a"), "Secret", "cilium-kvstoremesh")).toBeUndefined();
@@ -288,7 +277,7 @@ describe("others", () => {
   });
 
   test("an entry of ours that somebody changes or drops is put right", async () => {
-    const lab = await joined([{ name: "a" }, { name: "b" }]);
+    const lab = await joined();
     const a = clusterOf(lab, "a");
     const before = secretTexts(a, "cilium-kvstoremesh");
     const secret = structuredClone(get(a, "Secret", "cilium-kvstoremesh")!);
@@ -310,7 +299,7 @@ describe("others", () => {
 });
 
 test("at rest nothing is written, neither to clusters nor to the status, whatever time it is", async () => {
-  const lab = await joined([{ name: "a" }, { name: "b" }]);
+  const lab = await joined();
   await converge(lab);
   const status = JSON.stringify(lab.intents[0]!["status"]);
   lab.nowMs = startMs + 10 * day;

@@ -9,6 +9,7 @@ import {
   connectionsOf,
   converge,
   get,
+  joined,
   makeLab,
   operationsOf,
   planOf,
@@ -29,16 +30,12 @@ test("mistake 1: the identity of a cluster is never written; what to set is said
 });
 
 test("mistake 2: clustermesh-remote-users is there when clustermesh-apiserver cannot start without it", async () => {
-  const lab = makeLab([{ name: "a", needsRemoteUsers: true }, { name: "b" }]);
-  lab.intents.push(binding(["a", "b"]));
-  await converge(lab);
+  const lab = await joined([{ name: "a", needsRemoteUsers: true }, { name: "b" }]);
   expect(get(clusterOf(lab, "a"), "ConfigMap", "clustermesh-remote-users")).toBeDefined();
 });
 
 test("mistake 3: with KVStoreMesh the way to the others is for it, and agents get the way to their own etcd", async () => {
-  const lab = makeLab([{ name: "a" }, { name: "b" }]);
-  lab.intents.push(binding(["a", "b"], { spec: { meshConfig: { enableKvStoreMesh: false } } }));
-  await converge(lab);
+  const lab = await joined(undefined, { spec: { meshConfig: { enableKvStoreMesh: false } } });
   const a = clusterOf(lab, "a");
   expect(secretTexts(a, "cilium-kvstoremesh")["b"]).toContain("b.etcd-client-ca.crt");
   expect(secretTexts(a, "cilium-clustermesh")["b"]).toContain("https://clustermesh-apiserver.kube-system.svc:2379");

@@ -7,6 +7,7 @@ import {
   connectionsOf,
   converge,
   get,
+  joined,
   type Lab,
   makeLab,
   operationsOf,
@@ -20,13 +21,6 @@ import {
 import { day, toyCa, toyPorts } from "../../support/toy-pki.ts";
 
 const hour = 3_600_000;
-
-async function joined(): Promise<Lab> {
-  const lab = makeLab([{ name: "a" }, { name: "b" }]);
-  lab.intents.push(binding(["a", "b"]));
-  await converge(lab);
-  return lab;
-}
 
 const trusted = (lab: Lab): string[] =>
   certificateBlocks(secretTexts(clusterOf(lab, "a"), "cilium-kvstoremesh")["b.etcd-client-ca.crt"]!).map(
