@@ -42,6 +42,7 @@ export default defineConfig({
           name: "property",
           include: ["test/property/**/*.test.ts"],
           globalSetup: "test/support/build-setup.ts",
+          isolate: false, // what was compiled for one file serves the next
           testTimeout: 300_000,
           server: { deps: { external: [/\/dist\//] } },
         },
