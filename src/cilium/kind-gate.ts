@@ -83,7 +83,7 @@ export const memberAt = (mesh: MeshState, target: ClusterId): MeshMember | undef
   mesh.members.find(({ view }) => view.id === target || view.accesses.includes(target));
 
 /** Why nothing new can be decided for a member now, if so. */
-export function memberGap({ name, view, version }: MeshMember): OutcomeGap | undefined {
+export function memberGap({ name, view, fault, version }: MeshMember): OutcomeGap | undefined {
   const { observed } = view;
   if (observed.state === "absent") {
     return { reason: "ClusterNotReached", message: `${name} is not reached: ${observed.because.detail}` };
@@ -91,6 +91,7 @@ export function memberGap({ name, view, version }: MeshMember): OutcomeGap | und
   if (observed.state === "stale") {
     return { reason: "ClusterStale", message: `${name} is known only from before: ${observed.because.detail}` };
   }
+  if (fault !== undefined) return { reason: "ClusterUnusable", message: `${name} cannot be used: ${fault}` };
   if (version === undefined) {
     return { reason: "VersionUnknown", message: `${name}: the version of Cilium is not known` };
   }

@@ -102,7 +102,7 @@ function connectedCondition({ state, states }: MeshPlan, diagnostics: readonly D
   const count = state.members.length;
   const errors = diagnostics.filter(({ severity }) => severity === "error");
   const [fault] = errors;
-  const isWhole = state.unusable.length === 0;
+  const isWhole = state.unusable.length === 0 && state.members.every(({ fault: found }) => found === undefined);
   if (states.length > 0 && states.every(({ ready }) => ready === true) && isWhole) {
     return condition("MeshConnected", "True", "MeshEstablished", `Mesh established between ${count} clusters`);
   }

@@ -13,9 +13,11 @@ export type MeshMember = {
   readonly name: string;
   readonly id: ClusterId;
   readonly view: ClusterView<CiliumFacts>;
-  /** What Cilium there calls it, if it says so. */
+  /** What Cilium there calls it, if it says so and the name can be that of a cluster of a mesh. */
   readonly ciliumName: string | undefined;
   readonly version: Version | undefined;
+  /** Why nothing new may be decided or written there, if pre-flight found a fault in it. */
+  readonly fault?: string;
   /** The load balancer that its KubernetesCluster is bound to, on clouds that want one named. */
   readonly elbId: string | undefined;
 };
@@ -39,7 +41,7 @@ export type MeshState = {
   readonly phase: MeshPhase;
   /** In the order of `spec.clusterRefs`. */
   readonly members: readonly MeshMember[];
-  /** Members that are named but cannot be used, and why. */
+  /** Clusters that are named and may not even be looked at, and why. None of them is among the members. */
   readonly unusable: readonly { readonly name: string; readonly id: ClusterId; readonly detail: string }[];
   /** Every link that the topology asks for, in both directions. */
   readonly links: readonly LinkState[];

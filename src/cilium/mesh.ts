@@ -16,9 +16,9 @@ import type { Gate } from "./members.ts";
 import { meshPolls } from "./mesh-polls.ts";
 import { meshReport } from "./mesh-report.ts";
 import { linkState, phaseOf } from "./mesh-status.ts";
-import type { LinkState, MeshState } from "./mesh-state.ts";
+import type { LinkState, MeshMember, MeshState } from "./mesh-state.ts";
 import { type Participant, type Participants, participantsOf } from "./participant.ts";
-import { checkMember, checkPair } from "./preflight.ts";
+import { checkMember, checkPair, isClusterName } from "./preflight.ts";
 import { present, usersKey } from "./object-reader.ts";
 import { objectNames } from "./resources.ts";
 import { readRecord, type ShareWish } from "./share.ts";
@@ -124,8 +124,9 @@ function planMesh(prepared: Prepared, context: LinkContext, clashes: ReadonlyMap
     missing: (pairCount - pairs.length) * 2,
     previous: binding.object.status?.phase,
   });
-  const unusable = unusableMembers(participants, faults);
-  const state: MeshState = { binding, phase, members: participants.all, unusable, links: states };
+  const members = participants.all.map((each) => memberOf(each, faults.get(each.id) ?? []));
+  const unusable = participants.refused.map(({ name, id, diagnostic }) => ({ name, id, detail: diagnostic.message }));
+  const state: MeshState = { binding, phase, members, unusable, links: states };
   return { state, participants, links, states, diagnostics: binding.terminating ? [] : sortDiagnostics(diagnostics) };
 }
 
@@ -172,15 +173,15 @@ function downLinks({ id }: BindingIntent, states: readonly LinkState[]): readonl
   });
 }
 
-function unusableMembers(
-  { all, refused }: Participants,
-  faults: ReadonlyMap<ClusterId, readonly Diagnostic[]>,
-): MeshState["unusable"] {
-  const faulty = all.flatMap(({ id, name }) => {
-    const [first] = errorsIn(faults.get(id) ?? []);
-    return first === undefined ? [] : [{ name, id, detail: first.message }];
-  });
-  return [...refused.map(({ name, id, diagnostic }) => ({ name, id, detail: diagnostic.message })), ...faulty];
+/** A cluster as other kinds may use it: a name that no cluster of a mesh can have is as good as none. */
+function memberOf(participant: Participant, faults: readonly Diagnostic[]): MeshMember {
+  const [fault] = errorsIn(faults);
+  const { ciliumName } = participant;
+  return {
+    ...participant,
+    ciliumName: ciliumName !== undefined && isClusterName(ciliumName) ? ciliumName : undefined,
+    ...(fault === undefined ? {} : { fault: fault.message }),
+  };
 }
 
 function idsInUse(clusters: readonly ClusterView<CiliumFacts>[]): ReadonlySet<number> {

@@ -147,8 +147,8 @@ function checkIdentity(member: Participant, context: PreflightContext, say: Tell
   const mode = config["identity-allocation-mode"] ?? "crd";
   const found = mode === "crd" ? [] : [say("IdentityAllocationMode", { mode })];
   const free = freeId(config, context.usedIds);
-  if (name === "" || name === "default" || id === "" || id === "0") {
-    const proposal = name === "" || name === "default" ? proposedName(member.name) : name;
+  if (isUnset(name) || id === "" || id === "0") {
+    const proposal = isUnset(name) ? proposedName(member.name) : name;
     return [...found, say("IdentityUnset", { name, id, free, proposal })];
   }
   const detail = identityProblem(name, member.clusterId);
@@ -161,9 +161,21 @@ function checkIdentity(member: Participant, context: PreflightContext, say: Tell
 
 const clusterNameMax = 32;
 
-function identityProblem(name: string, id: number | undefined): string | undefined {
+/** Whether a cluster of a mesh can have a name: the one that Cilium gives every cluster by itself says nothing. */
+export const isClusterName = (name: string): boolean => !isUnset(name) && nameProblem(name) === undefined;
+
+const isUnset = (name: string): boolean => name === "" || name === "default";
+
+function nameProblem(name: string): string | undefined {
   if (name.length > clusterNameMax) return `a name has ${clusterNameMax} characters at most`;
-  if (!/^([a-z0-9][-a-z0-9]*)?[a-z0-9]$/.test(name)) return "a name has small letters, digits and dashes inside";
+  return /^([a-z0-9][-a-z0-9]*)?[a-z0-9]$/.test(name)
+    ? undefined
+    : "a name has small letters, digits and dashes inside";
+}
+
+function identityProblem(name: string, id: number | undefined): string | undefined {
+  const problem = nameProblem(name);
+  if (problem !== undefined) return problem;
   return id === undefined ? "an id is a number" : undefined;
 }
 

@@ -10,7 +10,7 @@ import type { MeshedIntent, OutcomeGap } from "./kind-gate.ts";
 import type { Outcome } from "./kind-status.ts";
 import type { MeshMember, MeshState } from "./mesh-state.ts";
 
-/** The clusters of a mesh that an intent asks for, and those that it cannot have. */
+/** The clusters of a mesh that an intent asks for, and those that it cannot even look at. */
 export type ChosenMembers = {
   readonly members: readonly MeshMember[];
   readonly failed: readonly Outcome[];
@@ -40,7 +40,11 @@ export function chooseMembers(
   for (const { name, detail } of mesh.unusable) {
     if (isWanted(name)) fail(name, find("ClusterUnusable", intent, undefined, { name, detail }));
   }
-  return { members: mesh.members.filter(({ name }) => isWanted(name)), failed, findings };
+  const members = mesh.members.filter(({ name }) => isWanted(name));
+  for (const { name, fault } of members) {
+    if (fault !== undefined) findings.push(find("ClusterUnusable", intent, undefined, { name, detail: fault }));
+  }
+  return { members, failed, findings };
 }
 
 type Place = { readonly member: MeshMember; readonly facts: CiliumFacts; readonly services: readonly ServiceFacts[] };
