@@ -68,7 +68,6 @@ export function judge(
       ],
     };
   }
-  const sound = condition("Degraded", "False", "NotDegraded", "nothing is known to be wrong");
   const flaw = input.flaws[0];
   const degraded = flaw === undefined ? sound : condition("Degraded", "True", flaw.reason, flaw.message);
   if (pending.length > 0 || outcomes.length === 0) {
@@ -115,10 +114,17 @@ function judgeShut(
         : condition("Accepted", "True", "SpecValid", "the spec is valid"),
       condition(words.done, isError ? "False" : "Unknown", reason, message),
       condition("Ready", isSuspended ? "Unknown" : "False", reason, message),
-      condition("Degraded", "False", "NotDegraded", "nothing is known to be wrong"),
+      isError ? condition("Degraded", "True", reason, message) : sound,
     ],
   };
 }
+
+const sound: Condition = {
+  type: "Degraded",
+  status: "False",
+  reason: "NotDegraded",
+  message: "nothing is known to be wrong",
+};
 
 /** Outcomes with what could not be written: that counts more than what the plan expected. */
 function withFailures(outcomes: readonly Outcome[], { reports }: Evidence): readonly Outcome[] {

@@ -1,11 +1,15 @@
 import { describe, expect, test } from "vitest";
+import { planConnectivityIntents } from "../../../src/cilium/connectivity-intent.ts";
+import { planExposedServices } from "../../../src/cilium/exposed-service.ts";
 import { globalServicesMax, planGlobalServices } from "../../../src/cilium/global-service.ts";
 import type { KindPlan } from "../../../src/cilium/kind-plan.ts";
 import type { ServiceFacts } from "../../../src/cilium/facts.ts";
 import { planShare, recordAnnotation, recordPath } from "../../../src/cilium/share.ts";
 import {
   conditionsOf,
+  connectivityIntent,
   context,
+  exposedService,
   globalService,
   idOf,
   instance,
@@ -347,6 +351,29 @@ describe("what is missing or wrong", () => {
     const report = reportFor(plan, intent, { reports });
     expect(report.status["phase"]).toBe("Degraded");
     expect(conditionsOf(report)).toContain("Degraded=True/ApplyFailed");
+  });
+});
+
+describe("conditions of an object in phase Error", () => {
+  const shop = { serviceRef: { namespace: "production", name: "nginx" } };
+  const traffic = { action: "Allow", source: { namespace: "production" }, destination: { namespace: "production" } };
+  test.each([
+    ["SpecInvalid", { meshRef: { name: "" } }],
+    ["MeshNotFound", { meshRef: { name: "nowhere" } }],
+  ])("with %s nothing says that nothing is known to be wrong", (reason, spec) => {
+    const meshes = [mesh(two())];
+    const [global, intent, exposure] = [
+      globalService({ ...nginx, ...spec }),
+      connectivityIntent({ ...traffic, ...spec }),
+      exposedService({ ...shop, ...spec }),
+    ];
+    const reports = [
+      reportFor(planGlobalServices(context([global], meshes)), global),
+      reportFor(planConnectivityIntents(context([intent], meshes)), intent),
+      reportFor(planExposedServices(context([exposure], meshes)), exposure),
+    ];
+    expect(reports.map(({ status }) => status["phase"])).toEqual(["Error", "Error", "Error"]);
+    for (const report of reports) expect(conditionsOf(report)).toContain(`Degraded=True/${reason}`);
   });
 });
 
