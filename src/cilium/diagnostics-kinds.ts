@@ -112,8 +112,8 @@ export const kindsCatalogue = {
     fix: (_, where) => `make the two agree, or delete one of them: ${edit(where)}`,
   }),
   OutsideTargets: entry<{ clusters: readonly string[] }>({
-    severity: "info",
-    what: (v) => `outside spec.targetClusters: ${listSome(v.clusters)}`,
+    severity: "warning",
+    what: (v) => `outside spec.targetClusters, so that they neither export nor import: ${listSome(v.clusters)}`,
     why: "Where a Service is not global it neither offers its backends nor uses those of the others.",
     fix: (_, where) =>
       `add them, if they should take part; shared: false makes one only use the others': ${edit(where)}`,
@@ -156,12 +156,10 @@ export const kindsCatalogue = {
     fix: (v) => `helm upgrade cilium cilium/cilium -n kube-system --reuse-values --set ${v.helm}`,
   }),
   IsolationStarts: entry<{ namespaces: string; dns: boolean }>({
-    severity: "info",
-    what: (v) => `the selected pods in ${v.namespaces} get only what some policy allows`,
-    why: ({ dns }) =>
-      dns
-        ? "enforcement Isolate puts them into default-deny; the sources lose DNS too, unless another policy allows it."
-        : "enforcement Isolate puts them into default-deny.",
+    severity: "warning",
+    what: ({ namespaces, dns }) =>
+      `the selected pods in ${namespaces} get only what some policy allows${dns ? "; the sources lose DNS too, unless another policy allows it" : ""}`,
+    why: "enforcement Isolate puts them into default-deny.",
     fix: (_, where) => `allow the rest by further policies, or set spec.enforcement: Additive: ${edit(where)}`,
   }),
   DenyOpensTheRest: entry<{ version: string }>({

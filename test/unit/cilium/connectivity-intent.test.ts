@@ -303,7 +303,16 @@ describe("what Cilium says of the policies", () => {
       observedGeneration: 1,
       phase: "Applied",
       appliedClusters: ["ber", "ffm"],
-      findings: [],
+      findings: [
+        {
+          code: "IsolationStarts",
+          severity: "warning",
+          count: 1,
+          subjects: ["ConnectivityIntent/web-to-db"],
+          message:
+            "the selected pods in production get only what some policy allows; the sources lose DNS too, unless another policy allows it",
+        },
+      ],
       lastSyncTime: "2026-04-21T10:00:00Z",
     });
     expect(conditionsOf(report)).toEqual([
@@ -477,11 +486,23 @@ describe("what a cluster lacks", () => {
     ]);
   });
 
-  test("Isolate is told to cut off DNS, unless the intent allows it", () => {
-    const why = (ports: unknown) =>
-      planConnectivityIntents(context([connectivityIntent({ ...sample, ports })], [mesh(two())])).diagnostics[0]?.why;
-    expect(why([{ port: 80 }])).toContain("the sources lose DNS too");
-    expect(why([{ port: 53, protocol: "UDP" }])).not.toContain("DNS");
+  test("the status says that Isolate cuts off the rest, and DNS unless the intent allows it", () => {
+    const findings = (ports: unknown) => {
+      const intent = connectivityIntent({ ...sample, ports });
+      const first = planConnectivityIntents(context([intent], [mesh(two())]));
+      const members = ["ffm", "ber"].map((name) =>
+        member(name, { facts: { policies: policiesOf(first, name, valid) } }),
+      );
+      const report = reportFor(planConnectivityIntents(context([intent], [mesh(members)])), intent);
+      expect(conditionsOf(report)).toContain("Ready=True/Applied");
+      expect(conditionsOf(report)).toContain("Degraded=False/NotDegraded");
+      return report.status["findings"];
+    };
+    const told = "the selected pods in production get only what some policy allows";
+    const common = { code: "IsolationStarts", severity: "warning" };
+    const dns = "; the sources lose DNS too, unless another policy allows it";
+    expect(findings([{ port: 80 }])).toMatchObject([{ ...common, message: `${told}${dns}` }]);
+    expect(findings([{ port: 53, protocol: "UDP" }])).toMatchObject([{ ...common, message: told }]);
   });
 });
 

@@ -134,8 +134,12 @@ describe("planGlobalServices", () => {
     expect(wishes(plan, "ffm")).toEqual(exported);
     expect(wishes(plan, "ber")).toBeUndefined();
     expect(plan.diagnostics.map(({ code, message }) => [code, message])).toEqual([
-      ["OutsideTargets", "outside spec.targetClusters: ber"],
+      ["OutsideTargets", "outside spec.targetClusters, so that they neither export nor import: ber"],
     ]);
+    const done = planGlobalServices(context([intent], [mesh(two(exported))]));
+    const report = reportFor(done, intent);
+    expect(conditionsOf(report)).toContain("Ready=True/Exported");
+    expect(report.status["findings"]).toMatchObject([{ code: "OutsideTargets", severity: "warning" }]);
   });
 
   test("a cluster that leaves targetClusters lets go of its annotations; one that is suspended keeps them", () => {
