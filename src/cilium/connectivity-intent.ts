@@ -142,12 +142,12 @@ export function policyManifest(
 }
 
 function reportOf(
-  { intent, gate, outcomes, findings }: Pick<Consideration, "intent" | "gate" | "outcomes" | "findings">,
+  { intent, gate, outcomes, flaws, findings }: Consideration,
   verdict: FlowVerdict | undefined,
   evidence: Evidence,
   nowMs: number,
 ): Report {
-  const input: StatusInput = { gate, words, outcomes, flaws: [] };
+  const input: StatusInput = { gate, words, outcomes, flaws };
   const { phase, conditions } = judge(input, evidence);
   const previous = intent.object.status;
   const reachable =

@@ -59,7 +59,7 @@ export const kindsCatalogue = {
   NamespaceNotFound: entry<{ namespace: string }>({
     severity: "warning",
     what: (v) => `namespace ${quote(v.namespace)} does not exist on this cluster`,
-    why: "What is asked for lies in it; nothing is created for a namespace that is not there.",
+    why: "What is asked for lies in it; no namespace is created, and until it is there nothing here is served.",
     fix: (v) => `kubectl create namespace ${word(v.namespace)}, if it should be there`,
   }),
   // — Services —

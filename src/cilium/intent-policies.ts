@@ -47,6 +47,8 @@ export type Consideration = {
   readonly clusters: readonly string[];
   readonly members: readonly MemberPolicies[];
   readonly outcomes: readonly Outcome[];
+  /** What is wrong although every policy may be in force. */
+  readonly flaws: readonly OutcomeGap[];
   readonly findings: readonly Diagnostic[];
 };
 
@@ -54,7 +56,7 @@ export type Consideration = {
 export function considerIntent(intent: ConnectivityIntentIntent, meshOf: MeshFinder, instance: string): Consideration {
   const { gate, findings } = gateOf(intent, meshOf, () => intentProblems(intent.object.spec));
   const mesh = gate.state === "open" ? gate.mesh : gate.reason === "SpecInvalid" ? undefined : gate.mesh;
-  if (mesh === undefined) return { intent, gate, clusters: [], members: [], outcomes: [], findings };
+  if (mesh === undefined) return { intent, gate, clusters: [], members: [], outcomes: [], flaws: [], findings };
   const named = mesh.members.flatMap(({ ciliumName }) => ciliumName ?? []);
   const clusters = [...new Set(named)].sort(compareText);
   const unnamed = [...mesh.members.filter(({ ciliumName }) => ciliumName === undefined), ...mesh.unusable];
@@ -79,15 +81,20 @@ export function considerIntent(intent: ConnectivityIntentIntent, meshOf: MeshFin
     clusters,
     members: looks,
     outcomes: outcomes.sort((a, b) => compareText(a.cluster, b.cluster)),
+    flaws: looks.length > 0 && looks.every(({ isEmpty }) => isEmpty === true) ? [withoutNamespaces(intent)] : [],
     findings: gate.state === "open" ? told : findings,
   };
 }
 
 /** Neither namespace is on any cluster: that is no success. */
-function nowhere({ object: { spec } }: ConnectivityIntentIntent, member: MeshMember): Outcome {
+function nowhere(intent: ConnectivityIntentIntent, member: MeshMember): Outcome {
+  const { reason, message } = withoutNamespaces(intent);
+  return outcomeOf(member, "failed", { reason, message: `${member.name}: ${message}` });
+}
+
+function withoutNamespaces({ object: { spec } }: ConnectivityIntentIntent): OutcomeGap {
   const namespaces = [...new Set([spec.source.namespace ?? "", spec.destination.namespace ?? ""])].join(" nor ");
-  const message = `${member.name}: there is no namespace ${namespaces}`;
-  return outcomeOf(member, "failed", { reason: "NamespaceNotFound", message });
+  return { reason: "NamespaceNotFound", message: `there is no namespace ${namespaces}` };
 }
 
 function isolation(intent: ConnectivityIntentIntent): readonly Diagnostic[] {
@@ -108,7 +115,12 @@ type LookInput = {
   readonly instance: string;
 };
 
-type Look = MemberPolicies & { readonly outcome: Outcome | undefined; readonly findings: readonly Diagnostic[] };
+type Look = MemberPolicies & {
+  readonly outcome: Outcome | undefined;
+  readonly findings: readonly Diagnostic[];
+  /** The cluster has neither namespace: whatever is written there selects nothing. */
+  readonly isEmpty?: boolean;
+};
 
 function lookAt(input: LookInput): Look {
   const { intent, member, clusters } = input;
@@ -141,20 +153,24 @@ function lookAt(input: LookInput): Look {
     return blocked(find("PeerNameUnknown", intent, member.name, { clusters: [member.name] }));
   }
   const findings = advice(intent, member, version, facts, features.defaultDenyOff);
+  const namespaceOf = (direction: Direction): string =>
+    (direction === "egress" ? spec.source : spec.destination).namespace ?? "";
+  const isMissing = (namespace: string): boolean => facts.namespaces.size > 0 && !facts.namespaces.has(namespace);
+  const missingNamespaces = [...new Set(directions.map(namespaceOf))].filter(isMissing);
+  for (const namespace of missingNamespaces) {
+    findings.push(find("NamespaceNotFound", intent, member.name, { namespace }));
+  }
   const states: PolicyState[] = [];
   const policies = directions.flatMap((direction): readonly WantedPolicy[] => {
-    const namespace = (direction === "egress" ? spec.source : spec.destination).namespace ?? "";
-    const isThere = facts.namespaces.size === 0 || facts.namespaces.has(namespace);
-    if (kind === "CiliumNetworkPolicy" && !isThere) {
-      findings.push(find("NamespaceNotFound", intent, member.name, { namespace }));
-      return [];
-    }
+    // A clusterwide policy needs no namespace to be in, and holds from the moment that the namespace is there.
+    if (kind === "CiliumNetworkPolicy" && isMissing(namespaceOf(direction))) return [];
     const wanted = wantedPolicy(input, direction, kind, facts, features);
     states.push(stateOf(wanted.policy, wanted.present, version, facts));
     return [wanted.policy];
   });
   for (const { finding } of states) if (finding !== undefined) findings.push(finding(intent, member.name));
-  return { member, policies, isBlocked: false, outcome: sumUp(member, states), findings };
+  const isEmpty = directions.every((direction) => isMissing(namespaceOf(direction)));
+  return { member, policies, isBlocked: false, outcome: sumUp(member, states), findings, isEmpty };
 }
 
 function wantedPolicy(

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { parse, stringify } from "yaml";
 import { planConnectivityIntents, policyManifest } from "../../../src/cilium/connectivity-intent.ts";
+import type { CiliumFacts } from "../../../src/cilium/facts.ts";
 import type { KindPlan } from "../../../src/cilium/kind-plan.ts";
 import { diff } from "../../../src/core/diff.ts";
 import {
@@ -469,6 +470,38 @@ describe("what a cluster lacks", () => {
       context([intent], [mesh([member("ffm", { facts: { namespaces: only("kube-system") } })])]),
     );
     expect(conditionsOf(reportFor(nowhere, intent))).toContain("Ready=False/NamespaceNotFound");
+  });
+
+  test("a clusterwide policy is written without its namespaces too; what has none anywhere is Degraded", () => {
+    const intent = connectivityIntent({ ...sample, policyMode: "Clusterwide" });
+    const bare = (...names: string[]) => ({ namespaces: new Map(names.map((name) => [name, undefined])) });
+    const report = (ffm: Partial<CiliumFacts>, ber: Partial<CiliumFacts>) => {
+      const first = planConnectivityIntents(context([intent], [mesh(two())]));
+      const members = Object.entries({ ffm, ber }).map(([name, facts]) =>
+        member(name, { facts: { ...facts, policies: policiesOf(first, name, valid) } }),
+      );
+      const plan = planConnectivityIntents(context([intent], [mesh(members)]));
+      expect(written(plan, "ffm")).toHaveLength(2);
+      const missing = plan.diagnostics.flatMap(({ code, subject }) =>
+        code === "NamespaceNotFound" ? [subject.cluster] : [],
+      );
+      const told = reportFor(plan, intent);
+      return { missing, phase: told.status["phase"], conditions: conditionsOf(told).slice(1, 4) };
+    };
+    expect(report(bare("kube-system"), bare("kube-system"))).toEqual({
+      missing: ["ffm", "ber"],
+      phase: "Degraded",
+      conditions: [
+        "Applied=True/AllClustersApplied",
+        "Ready=False/NamespaceNotFound",
+        "Degraded=True/NamespaceNotFound",
+      ],
+    });
+    expect(report(bare("kube-system"), bare("production"))).toEqual({
+      missing: ["ffm"],
+      phase: "Applied",
+      conditions: ["Applied=True/AllClustersApplied", "Ready=True/Applied", "Degraded=False/NotDegraded"],
+    });
   });
 
   test("without Cilium's CRD, with enforcement off or without SCTP, that is found", () => {
