@@ -187,11 +187,17 @@ export const kindsCatalogue = {
     why: "Routes of the Gateway API are not watched, and what is not watched is not written.",
     fix: (_, where) => `use exposure LoadBalancer or NodePort: ${edit(where)}`,
   }),
-  ExposedNameTaken: entry<{ service: string; who: string }>({
+  ExposedNameTaken: entry<{ service: string; who: string; isIntent: boolean }>({
     severity: "error",
-    what: (v) => `Service ${v.service} exists already and belongs to ${v.who}`,
-    why: "What others wrote is never changed.",
-    fix: (v) => `kubectl delete service of that name (${v.service}), if nobody needs it, or rename the ExposedService`,
+    what: (v) =>
+      v.isIntent
+        ? `Service ${v.service} is the one that ${v.who} is exposed by`
+        : `Service ${v.service} exists already and belongs to ${v.who}`,
+    why: "What others wrote, or are to have, is never changed.",
+    fix: (v) =>
+      v.isIntent
+        ? "delete one of the two ExposedServices, and create it under another name"
+        : `delete Service ${v.service} on this cluster, if nobody needs it, or create the ExposedService under another name`,
   }),
   ServiceWithoutSelector: entry<{ service: string }>({
     severity: "error",

@@ -204,9 +204,10 @@ function exposeOn(each: Considered, member: MeshMember, wanted: Wanted): Failed 
   const rival = wanted.desired.get(target)?.find((other) => other.name === name)?.intents[0];
   const isOurs = maker?.who === "us" && (maker.intent ?? intent.id) === intent.id;
   if (rival !== undefined || (present !== undefined && !isOurs)) {
-    const other = maker?.who === "us" ? maker.intent : undefined;
-    const who = rival ?? other ?? (maker?.who === "another" ? "another Causeway" : "somebody else");
-    return refuse(find("ExposedNameTaken", intent, member.name, { service: name, who }));
+    const other = rival ?? (maker?.who === "us" ? maker.intent : undefined);
+    const who = other ?? (maker?.who === "another" ? "another Causeway" : "somebody else");
+    const values = { service: name, who, isIntent: other !== undefined };
+    return refuse(find("ExposedNameTaken", intent, member.name, values));
   }
   const elb = present?.shared.values[loadBalancerKeys.id];
   if (spec.exposure === "LoadBalancer" && elb !== undefined && elb !== (member.elbId ?? elb)) {

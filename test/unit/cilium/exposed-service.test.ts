@@ -219,6 +219,11 @@ describe("what cannot be exposed", () => {
     const plan = planExposedServices(context([younger, older], meshes));
     expect(plan.perTarget.get(idOf("ffm"))?.desired.map(({ intents }) => intents)).toEqual([[older.id]]);
     expect(plan.diagnostics.map(({ code, mesh: about }) => [code, about])).toEqual([["ExposedNameTaken", younger.id]]);
+    const [told] = plan.diagnostics;
+    expect(told?.message).toBe(
+      "Service production/web-exposed is the one that ExposedService/default/web is exposed by",
+    );
+    expect(told?.fix).toBe("delete one of the two ExposedServices, and create it under another name");
   });
 
   test.each([
