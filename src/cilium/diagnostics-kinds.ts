@@ -102,7 +102,7 @@ export const kindsCatalogue = {
   AnnotationRefused: entry<{ key: string; detail: string }>({
     severity: "error",
     what: (v) => `annotation ${quote(v.key)} is not written: ${v.detail}`,
-    why: "Annotations that belong to Kubernetes, its clouds or Causeway would change more than how the Service is shared.",
+    why: "Controllers act on annotations of Kubernetes and its clouds with accounts that tenants may share, and on its own Causeway relies.",
     fix: (_, where) => `take it out of spec.globalAnnotations: ${edit(where)}`,
   }),
   AnnotationConflict: entry<{ key: string; service: string; other: string }>({

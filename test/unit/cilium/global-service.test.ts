@@ -385,6 +385,7 @@ describe("annotations that are refused", () => {
   test.each([
     ["kubernetes.io/elb.id", "it belongs to Kubernetes or to a cloud"],
     ["service.beta.kubernetes.io/aws-load-balancer-type", "it belongs to Kubernetes or to a cloud"],
+    ["external-dns.alpha.kubernetes.io/hostname", "it belongs to Kubernetes or to a cloud"],
     ["causeway.dev/shares-x", "it is how Causeway remembers what it did"],
     ["service.cilium.io/global", "a GlobalService makes Services global"],
     ["no key", "it is not the key of an annotation"],
