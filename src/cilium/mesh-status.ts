@@ -14,7 +14,8 @@
 //   not ready: none, not known: some, else as it was               connected         as before
 //   nobody can ever know (agents without metrics)                                    Degraded
 //
-// "Connected before" is what the stored phase says: Connected or Degraded.
+// "Connected before" is what the stored phase says, Connected or Degraded, if the clusters bear it out: a tenant can edit
+// a status, but cannot make up what the mesh wrote on clusters.
 
 import type { Link } from "./link.ts";
 import type { LinkState, MeshPhase } from "./mesh-state.ts";
@@ -81,6 +82,7 @@ export type PhaseInput = {
   readonly states: readonly LinkState[];
   /** Links that cannot even be looked at: of clusters that may not be used. */
   readonly missing: number;
+  /** The stored phase, if it may be believed. */
   readonly previous: MeshPhase | undefined;
 };
 

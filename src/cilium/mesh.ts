@@ -122,7 +122,7 @@ function planMesh(prepared: Prepared, context: LinkContext, clashes: ReadonlyMap
     isUnseen,
     states,
     missing: (pairCount - pairs.length) * 2,
-    previous: binding.object.status?.phase,
+    previous: wasWritten(binding, links, context.instance) ? binding.object.status?.phase : undefined,
   });
   const members = participants.all.map((each) => memberOf(each, faults.get(each.id) ?? []));
   const unusable = participants.refused.map(({ name, id, diagnostic }) => ({ name, id, detail: diagnostic.message }));
@@ -164,6 +164,23 @@ function clashFaults(
 function hasEntry({ from, to }: Link): boolean {
   const secret = from.facts?.[remoteSecret(from)];
   return to.ciliumName !== undefined && (secret?.isContentUnknown ?? secret?.values[to.ciliumName] !== undefined);
+}
+
+/**
+ * Whether the clusters bear out that a mesh was connected: a tenant can write any phase into a status, and nothing into
+ * the Secrets of Cilium. One link is enough, so that a new member or a lost Secret does not undo a mesh. Where no
+ * cluster was ever seen nothing speaks against it, and nothing is written either.
+ */
+function wasWritten({ id }: BindingIntent, links: readonly Link[], instance: string): boolean {
+  const seen = links.filter(({ from }) => from.facts !== undefined);
+  return seen.length === 0 || seen.some((link) => hasEntry(link) || holdsEntryFor(id, link, instance));
+}
+
+/** Whether a cluster has an entry of a mesh for a peer that nobody knows the name of, because it is away. */
+function holdsEntryFor(mesh: string, { from, to }: Link, instance: string): boolean {
+  if (to.ciliumName !== undefined) return false;
+  const record = readRecord(from.facts?.[remoteSecret(from)]?.annotations ?? {}, instance);
+  return [...record.values()].some(({ intents }) => intents.includes(mesh));
 }
 
 function downLinks({ id }: BindingIntent, states: readonly LinkState[]): readonly Diagnostic[] {

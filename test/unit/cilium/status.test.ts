@@ -166,6 +166,40 @@ describe("the status of a mesh", () => {
     expect(clusters[1]).toMatchObject({ clusterName: "b", clusterId: 2, reason: "ClusterUnreachable" });
   });
 
+  test("a phase that the clusters bear out is kept while nobody can be asked, or a cluster was not seen since", async () => {
+    const lab = pair();
+    await converge(lab);
+    for (const cluster of lab.clusters) cluster.pollsFail = true;
+    expect(statusOf(lab).phase).toBe("Connected");
+    clusterOf(lab, "b").failure = { kind: "missing", detail: "no Secret" };
+    expect(statusOf(lab).phase).toBe("Degraded");
+    clusterOf(lab, "a").failure = { kind: "missing", detail: "no Secret" };
+    expect(statusOf(lab).phase).toBe("Degraded");
+  });
+
+  test("a phase that somebody else wrote counts for nothing while no cluster has an entry", () => {
+    const lab = pair();
+    lab.intents[0]!["status"] = { phase: "Connected" };
+    expect(statusOf(lab).phase).toBe("Connecting");
+    for (const cluster of lab.clusters) cluster.pollsFail = true;
+    expect(statusOf(lab).phase).toBe("Connecting");
+    clusterOf(lab, "b").failure = { kind: "missing", detail: "no Secret" };
+    expect(statusOf(lab).phase).toBe("Pending");
+  });
+
+  test("a mesh that gets a new member, or loses a Secret, stays open for what needs it", async () => {
+    const lab = pair();
+    await converge(lab);
+    clusterOf(lab, "b").objects.delete("Secret/kube-system/cilium-kvstoremesh");
+    expect(statusOf(lab).phase).toBe("Degraded");
+    await converge(lab);
+    const bigger = makeLab([{ name: "a" }, { name: "b" }, { name: "c" }]);
+    bigger.intents.push(binding(["a", "b"]));
+    await converge(bigger);
+    bigger.intents[0]!["spec"].clusterRefs.push({ name: "c" });
+    expect(statusOf(bigger).phase).toBe("Degraded");
+  });
+
   test("a mesh that works with a fault is Degraded, and says which", async () => {
     const lab = pair();
     await converge(lab);

@@ -72,6 +72,19 @@ test("all kinds together: the mesh first, then what needs it, and nothing is lef
   expect(planOf(lab).samples.map(({ name }) => name)).toContain("edge_mesh_link_ready");
 });
 
+test("a tenant that writes Connected into the status of its mesh opens nothing before the clusters are joined", () => {
+  const lab = everything();
+  const honest = operationsOf(planOf(lab));
+  for (const phase of ["Connected", "Degraded"]) {
+    lab.intents[0]!["status"] = { phase };
+    const plan = planOf(lab);
+    expect(plan.meshes.get("ClusterMeshBinding/team/m")!.phase).toBe("Connecting");
+    expect(operationsOf(plan).map(({ name, kind }) => [kind, name])).toEqual(
+      honest.map(({ name, kind }) => [kind, name]),
+    );
+  }
+});
+
 test("when all of it is deleted, every cluster is as it was", async () => {
   const lab = everything();
   const before = shape(lab);
