@@ -69,7 +69,7 @@ export function ciliumDocument(
     diagnostics: sortDiagnostics([...plan.diagnostics, ...unreadable(world)]),
     intents: intents
       .toSorted((a, b) => compareText(a.id, b.id))
-      .map((intent) => intentDocument(intent, { world, plan, provider, due })),
+      .flatMap((intent) => intentDocument(intent, { world, plan, provider, due }) ?? []),
     summary,
   };
 }
@@ -99,7 +99,11 @@ type IntentContext = {
   readonly due: Due;
 };
 
-function intentDocument(intent: CiliumIntent, { world, plan, provider, due }: IntentContext): IntentDocument {
+/** What an object of a tenant would say; nothing, if it is somebody else's to fill in. */
+function intentDocument(
+  intent: CiliumIntent,
+  { world, plan, provider, due }: IntentContext,
+): IntentDocument | undefined {
   const { id, kind, place, object } = intent;
   const viewOf = new Map(world.clusters.flatMap((view) => view.accesses.map((access) => [access, view] as const)));
   const members = provider.intents.members(intent, lastSeen(world.intents) ?? []);
@@ -116,6 +120,7 @@ function intentDocument(intent: CiliumIntent, { world, plan, provider, due }: In
     remainders,
     forced: object.metadata.annotations?.[forceAnnotation] === "true",
   });
+  if (report.isOthers === true) return undefined;
   const { lastSyncTime: _, ...status } = report.status;
   const { workspace = null, namespace, name } = place;
   return { kind, workspace, namespace, name, conditions: report.conditions, status };

@@ -9,7 +9,7 @@ import { compareText, lastSeen } from "../core/world.ts";
 import { find } from "./diagnostics-kinds.ts";
 import type { FabricIntent, KubernetesClusterIntent } from "./intent.ts";
 import type { IntentsByKind, KindPlan, PlanContext } from "./kind-plan.ts";
-import { moment, settledReport } from "./kind-status.ts";
+import { condition, moment, settledReport } from "./kind-status.ts";
 import { linksOf } from "./links.ts";
 import type { MeshMember, MeshState } from "./mesh-state.ts";
 import { bindingSamples } from "./samples.ts";
@@ -25,6 +25,12 @@ export function planFabrics(context: PlanContext): KindPlan {
   const reports = new Map<string, (evidence: Evidence) => Report>();
   const diagnostics: Diagnostic[] = [];
   for (const fabric of context.intents.fabrics) {
+    const { provider } = fabric.object.spec;
+    if (provider !== ownProvider) {
+      diagnostics.push(find("FabricProviderOther", fabric, undefined, { provider }));
+      reports.set(fabric.id, () => ({ status: {}, conditions: [], findings: [], isOthers: true }));
+      continue;
+    }
     const picture = fabric.invalid === undefined && !fabric.terminating ? draw(fabric, context) : undefined;
     const findings = picture?.findings ?? invalidFindings(fabric);
     for (const finding of findings) diagnostics.push(finding);
@@ -53,9 +59,9 @@ function refusedConditions({ terminating }: FabricIntent, [finding]: readonly Di
   const reason = terminating ? "Terminating" : "SpecInvalid";
   const message = terminating ? "it is being deleted" : (finding?.message ?? "validation failed");
   const accepted = terminating
-    ? ({ type: "Accepted", status: "True", reason: "SpecValid", message: "the spec is valid" } as const)
-    : ({ type: "Accepted", status: "False", reason, message } as const);
-  return [accepted, { type: "Ready", status: "False", reason, message }];
+    ? condition("Accepted", "True", "SpecValid", "the spec is valid")
+    : condition("Accepted", "False", reason, message);
+  return [accepted, condition("Ready", "False", reason, message), degradedCondition(undefined)];
 }
 
 type Picture = {
@@ -78,12 +84,7 @@ function draw(fabric: FabricIntent, context: PlanContext): Picture {
   const { spec } = fabric.object;
   const isHere = ({ place }: { readonly place: FabricIntent["place"] }): boolean =>
     place.workspace === fabric.place.workspace && place.namespace === fabric.place.namespace;
-  const accepted = { type: "Accepted", status: "True", reason: "SpecValid", message: "the spec is valid" } as const;
-  if (spec.provider !== ownProvider) {
-    const finding = find("FabricProviderOther", fabric, undefined, { provider: spec.provider });
-    const ready = { type: "Ready", status: "Unknown", reason: "OtherProvider", message: finding.message } as const;
-    return { fields: {}, conditions: [accepted, ready], findings: [finding] };
-  }
+  const accepted = condition("Accepted", "True", "SpecValid", "the spec is valid");
   const all = [...context.meshes.values()].filter(({ binding }) => isHere(binding));
   const refs = (spec.bindingRefs ?? []).map(({ name }) => name);
   const meshes = all.filter(({ binding }) => refs.length === 0 || refs.includes(binding.place.name));
@@ -107,9 +108,11 @@ function draw(fabric: FabricIntent, context: PlanContext): Picture {
   ];
   const clusters = context.intents.kubernetesClusters.filter(isHere);
   const names = new Set(meshes.map(({ binding }) => binding.place.name));
+  const phase = phaseOf(meshes, links, unknown.length > 0);
+  const ready = readyCondition(meshes, links, unknown);
   return {
     fields: {
-      phase: phaseOf(meshes, links, unknown.length > 0),
+      phase,
       members: [
         ...[...members.values()]
           .filter(({ name }) => isShown(name))
@@ -120,7 +123,7 @@ function draw(fabric: FabricIntent, context: PlanContext): Picture {
       bindings: meshes.length,
       ...countsOf(context.intents, isHere, names),
     },
-    conditions: [accepted, readyCondition(meshes, links, unknown)],
+    conditions: [accepted, ready, degradedCondition(phase === "Degraded" || phase === "Error" ? ready : undefined)],
     findings,
   };
 }
@@ -230,3 +233,9 @@ function readyCondition(
   const count = links.length === 1 ? "1 link is" : `${links.length} links are`;
   return { type: "Ready", status: "True", reason: "AllLinksUp", message: `${count} up` };
 }
+
+/** What is wrong keeps it from being ready, too. */
+const degradedCondition = (wrong: Condition | undefined): Condition =>
+  wrong === undefined
+    ? condition("Degraded", "False", "NotDegraded", "nothing is known to be wrong")
+    : condition("Degraded", "True", wrong.reason, wrong.message);

@@ -39,7 +39,7 @@ export const ciliumIntentKinds: readonly IntentKind<CiliumIntent>[] = [
     meshRef: meshRefIn(spec),
     serviceRef: { name: "" },
   })),
-  speccedKind(ciliumKinds.fabric, fabricSchema, () => ({})),
+  speccedKind(ciliumKinds.fabric, fabricSchema, ({ provider }) => (isShort(provider) ? { provider } : {})),
   {
     resource: kubernetesClusterKind,
     idOf: (place) => idOf("KubernetesCluster", place),
@@ -108,8 +108,10 @@ const meshRefIn = (spec: Readonly<Record<string, unknown>>) => referenceIn(spec[
 
 function referenceIn(value: unknown): { readonly name: string }[] {
   const { name } = fieldsOf(value);
-  return typeof name === "string" && name.length <= 253 ? [{ name }] : [];
+  return isShort(name) ? [{ name }] : [];
 }
+
+const isShort = (value: unknown): value is string => typeof value === "string" && value.length <= 253;
 
 function issuesText(issues: readonly Issue[]): string {
   const texts = issues

@@ -98,6 +98,8 @@ export type Report = {
   readonly conditions: readonly Condition[];
   /** What its people should know; an event is sent when a finding is new. */
   readonly findings: readonly Diagnostic[];
+  /** The object is somebody else's: nothing is written to it, and nothing of ours keeps it from going. */
+  readonly isOthers?: true;
 };
 
 /** A way of joining clusters. */

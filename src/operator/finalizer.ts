@@ -4,6 +4,7 @@
 //   living        nothing to do                               add it
 //   being         remove it once nothing is left (below)      nothing: it goes when others let it
 //   deleted
+//   another's     remove it: it was ours once                 nothing
 //
 // What is left on a cluster keeps it while we can still do something about it: while the cluster is reached, or for a
 // bounded time while it may come back. A cluster whose credentials are gone keeps nothing. An annotation ends the wait.
@@ -23,6 +24,8 @@ export type FinalizerInput = {
   readonly present: boolean;
   readonly deletedMs: number | undefined;
   readonly forced: boolean;
+  /** It is somebody else's, and so nothing was made for it. */
+  readonly isOthers?: boolean | undefined;
   readonly remainders: readonly Remainder[];
   readonly nowMs: number;
   readonly waitMs: number;
@@ -31,6 +34,7 @@ export type FinalizerInput = {
 /** Decides about the finalizer of one intent. */
 export function finalizerStep(input: FinalizerInput): FinalizerStep {
   const { present, deletedMs, forced, remainders, nowMs, waitMs } = input;
+  if (input.isOthers === true) return present ? { do: "remove", abandoned: [] } : { do: "nothing" };
   if (deletedMs === undefined) return { do: present ? "nothing" : "add" };
   if (!present) return { do: "nothing" };
   const left = remainders.filter((rest) => !isClean(rest));

@@ -83,15 +83,17 @@ export async function writeReport<Intent>(input: ReportInput<Intent>): Promise<R
 /** What the finalizer of an intent asks for. */
 export function stepFor<Intent>({
   record,
+  report,
   finalizer,
   remainders,
   nowMs,
   waitMs,
-}: Pick<ReportInput<Intent>, "record" | "remainders" | "finalizer" | "nowMs" | "waitMs">): FinalizerStep {
+}: Pick<ReportInput<Intent>, "record" | "report" | "remainders" | "finalizer" | "nowMs" | "waitMs">): FinalizerStep {
   return finalizerStep({
     present: record.finalizers.includes(finalizer),
     deletedMs: record.deletedMs,
     forced: record.annotations[forceAnnotation] === "true",
+    isOthers: report.isOthers,
     remainders,
     nowMs,
     waitMs,

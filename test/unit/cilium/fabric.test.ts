@@ -6,7 +6,7 @@ import { planConnectivityIntents } from "../../../src/cilium/connectivity-intent
 import { planExposedServices } from "../../../src/cilium/exposed-service.ts";
 import { planFabrics } from "../../../src/cilium/fabric.ts";
 import { planGlobalServices } from "../../../src/cilium/global-service.ts";
-import type { LinkState } from "../../../src/cilium/mesh-state.ts";
+import type { LinkState, MeshState } from "../../../src/cilium/mesh-state.ts";
 import { sampleTable } from "../../../src/cilium/samples.ts";
 import {
   conditionsOf,
@@ -63,7 +63,11 @@ describe("planFabrics", () => {
       findings: [],
       lastSyncTime: "2026-04-21T10:00:00Z",
     });
-    expect(conditionsOf(report)).toEqual(["Accepted=True/SpecValid", "Ready=True/AllLinksUp"]);
+    expect(conditionsOf(report)).toEqual([
+      "Accepted=True/SpecValid",
+      "Ready=True/AllLinksUp",
+      "Degraded=False/NotDegraded",
+    ]);
     expect([plan.perTarget.size, plan.shareWishes.size, plan.polls.size]).toEqual([0, 0, 0]);
   });
 
@@ -127,11 +131,29 @@ describe("planFabrics", () => {
     ]);
   });
 
-  test("a fabric of another provider is left to it", () => {
-    const intent = fabric({ provider: "kilo" });
-    const report = reportFor(planFabrics(context([intent], [joined()])), intent);
-    expect(report.status["members"]).toBeUndefined();
-    expect(conditionsOf(report)).toContain("Ready=Unknown/OtherProvider");
+  test.each([
+    ["sound", {}],
+    ["deleted", { terminating: true }],
+    ["of a form that is not understood here", { invalid: "validation failed: members: expected array" }],
+  ])("a fabric of another provider is left to it, also one that is %s", (_, more) => {
+    const intent = { ...fabric({ provider: "kilo" }), ...more };
+    const plan = planFabrics(context([intent], [joined()]));
+    expect(reportFor(plan, intent)).toEqual({ status: {}, conditions: [], findings: [], isOthers: true });
+    expect(plan.diagnostics.map(({ code }) => code)).toEqual(["FabricProviderOther"]);
+  });
+
+  test("what is wrong with a mesh makes a fabric Degraded, for the reason for which it is not ready", () => {
+    const intent = fabric({});
+    const told = (phase: MeshState["phase"]) =>
+      conditionsOf(
+        reportFor(planFabrics(context([intent], [mesh(both, { phase, links: between(false, true) })])), intent),
+      );
+    expect(told("Degraded")).toEqual([
+      "Accepted=True/SpecValid",
+      "Ready=False/MeshNotConnected",
+      "Degraded=True/MeshNotConnected",
+    ]);
+    expect(told("Connecting")).toContain("Degraded=False/NotDegraded");
   });
 });
 

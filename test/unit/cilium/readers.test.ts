@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { readRemotes } from "../../../src/cilium/metrics-text.ts";
 import { readUsers, withoutUsers, withUsers } from "../../../src/cilium/remote-users.ts";
 import { versionOf } from "../../../src/cilium/version.ts";
+import { ciliumIntentKinds } from "../../../src/cilium/intent-reader.ts";
 import { ciliumWatches, sameFact } from "../../../src/cilium/facts-reader.ts";
 import { b64, clusterOf, factsOf, get, makeLab, type Obj, put } from "../../support/cilium-lab.ts";
 import { toyPorts } from "../../support/toy-pki.ts";
@@ -162,4 +163,17 @@ describe("facts", () => {
     const facts = lab.provider.watches.flatMap(({ read }) => garbage.map(read));
     expect(lab.provider.facts({ facts, missing: new Set() }).uid).toBeUndefined();
   });
+});
+
+test("a Fabric whose spec is not understood still says whose it is", () => {
+  const kind = ciliumIntentKinds.find(({ resource }) => resource.kind === "Fabric")!;
+  const read = (spec: Obj) => {
+    const metadata = { namespace: "team", name: "f" };
+    const intent = kind.read({ metadata, spec }, { workspace: undefined, namespace: "team", name: "f" });
+    return intent.ok && intent.value.kind === "Fabric" ? intent.value : undefined;
+  };
+  const theirs = read({ provider: "kilo", members: { of: "another form" } });
+  expect(theirs?.object.spec.provider).toBe("kilo");
+  expect(theirs?.invalid).toContain("validation failed: spec.members");
+  expect(read({ provider: { of: "another form" } })?.object.spec.provider).toBe("cilium");
 });

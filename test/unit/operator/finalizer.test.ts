@@ -30,6 +30,15 @@ describe("the finalizer", () => {
   });
 
   test.each([
+    { present: false, deletedMs: undefined, does: "nothing" },
+    { present: true, deletedMs: undefined, does: "remove" },
+    { present: false, deletedMs: 1_000, does: "nothing" },
+    { present: true, deletedMs: 1_000, does: "remove" },
+  ])("of what is somebody else's, present: $present, deleted: $deletedMs → $does", ({ present, deletedMs, does }) => {
+    expect(deleted([], { present, deletedMs, isOthers: true }).do).toBe(does);
+  });
+
+  test.each([
     { name: "a clean cluster", left: clean, early: "remove", late: "remove" },
     { name: "a reached cluster with Peers", left: dirty, early: "wait", late: "wait" },
     { name: "a cluster that went away", left: stale, early: "wait", late: "remove" },
