@@ -20,6 +20,13 @@ const helm = (values: string): string => `helm upgrade cilium cilium/cilium --re
 
 type Pair = { readonly peer: string; readonly own: string; readonly theirs: string };
 
+type Lacking = readonly { readonly cluster: string; readonly family: string }[];
+
+const addFamilies = (lacking: Lacking): string =>
+  lacking
+    .map(({ cluster, family }) => `${helm(`--set ${family.toLowerCase()}.enabled=true`)} on cluster ${cluster}`)
+    .join(", or ");
+
 /** The catalogue of codes; `docs/diagnostics-cilium.md` has a section for each. */
 export const meshCatalogue = {
   // — bindings —
@@ -111,6 +118,12 @@ export const meshCatalogue = {
     why: "Cilium keeps the id in bits of packets and of identities that are used for something else there.",
     fix: ({ free }, where) =>
       `${helm(`--set cluster.id=${free ?? "<free id>"}`)} ${onCluster(where)}, then restart its workloads`,
+  }),
+  MaxConnectedInvalid: entry<{ max: string }>({
+    severity: "error",
+    what: ({ max }) => `max-connected-clusters is ${quote(max)}, and only 255 and 511 are possible`,
+    why: "Identities have a form for the one and a form for the other; Cilium does not start with anything else.",
+    fix: (_, where) => `${helm("--set clustermesh.maxConnectedClusters=255")} ${onCluster(where)}`,
   }),
   IdentityAllocationMode: entry<{ mode: string }>({
     severity: "error",
@@ -206,12 +219,12 @@ export const meshCatalogue = {
     fix: ({ what }, where) =>
       `give one of them another cluster.${what} with Helm ${onCluster(where)}, then restart its workloads`,
   }),
-  VersionSkew: entry<Pair>({
+  VersionSkew: entry<Pair & { older: string }>({
     severity: "error",
     what: ({ peer, own, theirs }) =>
       `Cilium ${own} and ${theirs} of ${quote(peer)} are more than one minor version apart`,
     why: "What such versions write for each other is not understood on both sides.",
-    fix: (_, where) => `upgrade the older one, a minor version at a time ${onCluster(where)}`,
+    fix: ({ older }) => `upgrade Cilium a minor version at a time on cluster ${older}`,
   }),
   MaxConnectedDiffers: entry<Pair>({
     severity: "error",
@@ -243,17 +256,17 @@ export const meshCatalogue = {
     why: "Packets that one side encrypts are not understood on the other.",
     fix: (_, where) => `set encryption.enabled and encryption.type alike ${onCluster(where)}`,
   }),
-  FamiliesDiffer: entry<Pair>({
+  FamiliesDiffer: entry<Pair & { lacking: Lacking }>({
     severity: "error",
     what: ({ peer, own, theirs }) => `pods have ${own} addresses here and ${theirs} on ${quote(peer)}`,
     why: "They have no address in common.",
-    fix: (_, where) => `${helm("--set ipv4.enabled=true")} ${onCluster(where)}`,
+    fix: ({ lacking }) => addFamilies(lacking),
   }),
-  FamilyMissing: entry<Pair>({
+  FamilyMissing: entry<Pair & { lacking: Lacking }>({
     severity: "warning",
     what: ({ peer, own, theirs }) => `pods have ${own} addresses here and ${theirs} on ${quote(peer)}`,
     why: "Only the family that both have works between them.",
-    fix: (_, where) => `set ipv4.enabled and ipv6.enabled alike ${onCluster(where)}`,
+    fix: ({ lacking }) => addFamilies(lacking),
   }),
   NodePortClash: entry<{ peer: string; port: number }>({
     severity: "error",

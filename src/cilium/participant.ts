@@ -85,7 +85,8 @@ function participant(
     elbId,
     ref,
     facts,
-    clusterId: /^\d{1,5}$/.test(idText) ? Number(idText) : undefined,
+    // With a zero in front some versions of Cilium read another number than others.
+    clusterId: /^(0|[1-9]\d{0,4})$/.test(idText) ? Number(idText) : undefined,
     apiserverVersion: apiserver === undefined ? undefined : versionOf(apiserver.image),
     hasKvstoremesh: apiserver?.hasKvstoremesh ?? false,
   };

@@ -7,7 +7,7 @@
 //   one cluster         ClusterUnknown ClusterTaken ClusterUnreachable               its links
 //                       CiliumNotFound ApiserverNotFound VersionUnknown
 //                       IdentityUnset IdentityInvalid IdOutOfRange
-//                       IdentityAllocationMode
+//                       IdentityAllocationMode MaxConnectedInvalid
 //   two clusters        IdentityClash VersionSkew MaxConnectedDiffers                the link between the two
 //                       PodRangesOverlap RoutingDiffers TunnelDiffers
 //                       EncryptionDiffers FamiliesDiffer
@@ -29,7 +29,7 @@ import type { CiliumFacts, ConfigFacts } from "./facts.ts";
 import type { BindingIntent } from "./intent.ts";
 import type { Participant } from "./participant.ts";
 import { objectNames } from "./resources.ts";
-import { isAtLeast, minorsBetween } from "./version.ts";
+import { isAtLeast, isOlder, minorsBetween } from "./version.ts";
 
 /** What checks need to know beside the clusters themselves. */
 export type PreflightContext = {
@@ -64,9 +64,12 @@ export function checkPair(a: Participant, b: Participant, context: PreflightCont
     if (ofOne !== ofOther) found.push(say(code, { peer: b.name, own: ofOne, theirs: ofOther }));
   };
   if (a.version !== undefined && b.version !== undefined && minorsBetween(a.version, b.version) > 1) {
-    found.push(say("VersionSkew", { peer: b.name, own: a.version.text, theirs: b.version.text }));
+    const older = isOlder(a.version, b.version) ? a.name : b.name;
+    found.push(say("VersionSkew", { peer: b.name, own: a.version.text, theirs: b.version.text, older }));
   }
-  differs("MaxConnectedDiffers", String(maxConnected(own)), String(maxConnected(theirs)));
+  if (hasValidMax(own) && hasValidMax(theirs)) {
+    differs("MaxConnectedDiffers", String(maxConnected(own)), String(maxConnected(theirs)));
+  }
   const overlap = firstOverlap(a.facts, b.facts);
   if (overlap !== undefined) found.push(say("PodRangesOverlap", { peer: b.name, ...overlap }));
   differs("RoutingDiffers", routingMode(own), routingMode(theirs));
@@ -74,14 +77,21 @@ export function checkPair(a: Participant, b: Participant, context: PreflightCont
     differs("TunnelDiffers", tunnelProtocol(own), tunnelProtocol(theirs));
   }
   differs("EncryptionDiffers", encryption(own), encryption(theirs));
-  const [families, others] = [familiesOf(own), familiesOf(theirs)];
-  differs(
-    families.some((each) => others.includes(each)) ? "FamilyMissing" : "FamiliesDiffer",
-    families.join(" and "),
-    others.join(" and "),
-  );
-  return found;
+  return [...found, ...checkFamilies(a, b, say)];
 }
+
+function checkFamilies(a: Participant, b: Participant, say: Teller): readonly Diagnostic[] {
+  const [own, theirs] = [familiesOf(a.facts?.config ?? {}), familiesOf(b.facts?.config ?? {})];
+  const lacking = allFamilies.flatMap((family) => {
+    const [here, there] = [own.includes(family), theirs.includes(family)];
+    return here === there ? [] : [{ cluster: here ? b.name : a.name, family }];
+  });
+  if (lacking.length === 0) return [];
+  const code = own.some((each) => theirs.includes(each)) ? "FamilyMissing" : "FamiliesDiffer";
+  return [say(code, { peer: b.name, own: listed(own), theirs: listed(theirs), lacking })];
+}
+
+const listed = (families: readonly Family[]): string => families.join(" and ") || "no";
 
 /** A connection from one cluster to a node port of the other that would be led back to the first, before 1.19. */
 export function checkNodePort(
@@ -106,13 +116,7 @@ export function freeId(config: ConfigFacts | undefined, used: ReadonlySet<number
   return undefined;
 }
 
-type PairCode =
-  | "MaxConnectedDiffers"
-  | "RoutingDiffers"
-  | "TunnelDiffers"
-  | "EncryptionDiffers"
-  | "FamiliesDiffer"
-  | "FamilyMissing";
+type PairCode = "MaxConnectedDiffers" | "RoutingDiffers" | "TunnelDiffers" | "EncryptionDiffers";
 
 type Teller = <Code extends MeshCode>(code: Code, values: MeshValues<Code>) => Diagnostic;
 
@@ -146,8 +150,9 @@ function checkIdentity(member: Participant, context: PreflightContext, say: Tell
   const id = config["cluster-id"] ?? "";
   const mode = config["identity-allocation-mode"] ?? "crd";
   const found = mode === "crd" ? [] : [say("IdentityAllocationMode", { mode })];
+  if (!hasValidMax(config)) found.push(say("MaxConnectedInvalid", { max: config["max-connected-clusters"] ?? "" }));
   const free = freeId(config, context.usedIds);
-  if (isUnset(name) || id === "" || id === "0") {
+  if (isUnset(name) || /^0*$/.test(id)) {
     const proposal = isUnset(name) ? proposedName(member.name) : name;
     return [...found, say("IdentityUnset", { name, id, free, proposal })];
   }
@@ -176,7 +181,7 @@ function nameProblem(name: string): string | undefined {
 function identityProblem(name: string, id: number | undefined): string | undefined {
   const problem = nameProblem(name);
   if (problem !== undefined) return problem;
-  return id === undefined ? "an id is a number" : undefined;
+  return id === undefined ? "an id is a number without a sign, a point or zeros in front" : undefined;
 }
 
 const proposedName = (name: string): string =>
@@ -187,8 +192,7 @@ const proposedName = (name: string): string =>
 
 function rangeProblem(id: number, config: ConfigFacts): string | undefined {
   const max = maxConnected(config);
-  if (max !== 255 && max !== 511) return `max-connected-clusters is ${max}, and only 255 and 511 are possible`;
-  if (id > max) return `it is beyond max-connected-clusters, ${max}`;
+  if (hasValidMax(config) && id > max) return `it is beyond max-connected-clusters, ${max}`;
   return isForbidden(id, config)
     ? "128 to 255 and 384 to 511 cannot be used with this IPAM or CNI chaining"
     : undefined;
@@ -244,6 +248,9 @@ function ownerOf({ labels, annotations }: Pick<NonNullable<CiliumFacts["clusterm
 
 const maxConnected = (config: ConfigFacts): number => Number(config["max-connected-clusters"] ?? 255);
 
+/** Cilium knows two forms of identities, and does not start with anything else. */
+const hasValidMax = (config: ConfigFacts): boolean => [255, 511].includes(maxConnected(config));
+
 /** Up to 1.14 there was one setting for both. */
 const routingMode = (config: ConfigFacts): string =>
   config["routing-mode"] ?? (config["tunnel"] === "disabled" ? "native" : "tunnel");
@@ -255,9 +262,13 @@ function encryption(config: ConfigFacts): string {
   return config["enable-wireguard"] === "true" ? "WireGuard" : "off";
 }
 
-function familiesOf(config: ConfigFacts): readonly string[] {
-  const v4 = (config["enable-ipv4"] ?? "true") === "true" ? ["IPv4"] : [];
-  return config["enable-ipv6"] === "true" ? [...v4, "IPv6"] : v4;
+const allFamilies = ["IPv4", "IPv6"] as const;
+
+type Family = (typeof allFamilies)[number];
+
+function familiesOf(config: ConfigFacts): readonly Family[] {
+  const isOn = { IPv4: (config["enable-ipv4"] ?? "true") === "true", IPv6: config["enable-ipv6"] === "true" };
+  return allFamilies.filter((family) => isOn[family]);
 }
 
 type Ranges = { readonly list: readonly Cidr[]; readonly index: CidrIndex<Cidr> };

@@ -17,6 +17,9 @@ export function versionOf(image: string): Version | undefined {
 export const isAtLeast = ({ major, minor }: Version, wantedMajor: number, wantedMinor: number): boolean =>
   major > wantedMajor || (major === wantedMajor && minor >= wantedMinor);
 
+/** Whether the first of two versions is a minor version before the second. */
+export const isOlder = (a: Version, b: Version): boolean => !isAtLeast(a, b.major, b.minor);
+
 /** How many minor versions lie between two; without end if their major versions differ. */
 export const minorsBetween = (a: Version, b: Version): number =>
   a.major === b.major ? Math.abs(a.minor - b.minor) : Number.POSITIVE_INFINITY;

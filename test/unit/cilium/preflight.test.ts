@@ -92,9 +92,19 @@ describe("a fault of one cluster", () => {
       () => labWith({ id: 130, config: { ipam: "eni" } }),
     ],
     [
-      "IdOutOfRange",
-      "cluster id 2 cannot be used: max-connected-clusters is 300, and only 255 and 511 are possible",
+      "MaxConnectedInvalid",
+      'max-connected-clusters is "300", and only 255 and 511 are possible',
       () => labWith({ config: { "max-connected-clusters": "300" } }),
+    ],
+    [
+      "IdentityUnset",
+      'the cluster has no identity: cluster-name is "b", cluster-id is "00"',
+      () => labWith({ config: { "cluster-id": "00" } }),
+    ],
+    [
+      "IdentityInvalid",
+      'the identity "b" with id "010" cannot be used: an id is a number without a sign, a point or zeros in front',
+      () => labWith({ config: { "cluster-id": "010" } }),
     ],
     [
       "IdentityAllocationMode",
@@ -187,6 +197,38 @@ describe("a fault of one cluster", () => {
       ["b", true],
     ]);
     expect(connectionsOf(lab, clusterOf(lab, "a"))).toEqual([["c", true]]);
+  });
+
+  test.each([
+    ["1.17.0", "1.19.6", "a"],
+    ["1.19.6", "1.17.0", "b"],
+    ["1.19.6", "2.0.0", "a"],
+  ])("of %s and %s the older is to be upgraded", (own, theirs, older) => {
+    const lab = makeLab([
+      { name: "a", version: own },
+      { name: "b", version: theirs },
+    ]);
+    lab.intents.push(binding(["a", "b"]));
+    const found = planOf(lab).diagnostics.find(({ code }) => code === "VersionSkew")!;
+    expect(found.fix).toBe(`upgrade Cilium a minor version at a time on cluster ${older}`);
+  });
+
+  test("a value of max-connected-clusters that Cilium does not take is not told as a fault of the id", () => {
+    const plan = planOf(labWith({ config: { "max-connected-clusters": "many" } }));
+    const told = plan.diagnostics.filter(({ subject, severity }) => subject.cluster === "b" && severity === "error");
+    expect(told.map(({ code, fix }) => [code, fix])).toContainEqual([
+      "MaxConnectedInvalid",
+      "helm upgrade cilium cilium/cilium --reuse-values --set clustermesh.maxConnectedClusters=255 on cluster b",
+    ]);
+    expect(plan.diagnostics.map(({ code }) => code)).not.toContain("IdOutOfRange");
+    expect(plan.diagnostics.map(({ code }) => code)).not.toContain("MaxConnectedDiffers");
+  });
+
+  test("where clusters have no family of addresses in common, what each of them lacks is named", () => {
+    const plan = planOf(labWith({ config: { "enable-ipv4": "false", "enable-ipv6": "true" } }));
+    expect(plan.diagnostics.find(({ code }) => code === "FamiliesDiffer")!.fix).toBe(
+      "helm upgrade cilium cilium/cilium --reuse-values --set ipv4.enabled=true on cluster b, or helm upgrade cilium cilium/cilium --reuse-values --set ipv6.enabled=true on cluster a",
+    );
   });
 
   test("the fix for an unset identity names Helm's values, with an id that nobody has", () => {
