@@ -8,10 +8,9 @@ import { usersKey } from "./object-reader.ts";
 
 /** Whether what is at a path of an object on a cluster stays for the sake of a mesh that does not wish for it. */
 export function keepsShare(plan: MeshPlan, target: ClusterId, object: string, path: string): boolean {
-  const { state, participants } = plan;
-  const { binding, members } = state;
-  if (binding.invalid !== undefined || binding.object.spec.suspend === true) return true;
-  if (participants.names.length < 2) return true;
+  const { participants } = plan;
+  const { members } = plan.state;
+  if (keepsAll(plan) !== undefined) return true;
   // A cluster that is named but not admitted, because its KubernetesCluster is gone for instance, has not left the mesh.
   if (participants.refused.some(({ id }) => id === target)) return true;
   if (!members.some(({ view }) => view.id === target)) return false;
@@ -26,6 +25,12 @@ export function keepsShare(plan: MeshPlan, target: ClusterId, object: string, pa
   const isKnown = members.some(({ ciliumName }) => ciliumName === peer);
   const isDoubtful = participants.refused.length > 0 || members.some(({ ciliumName }) => ciliumName === undefined);
   return !isKnown && isDoubtful;
+}
+
+/** Why everything of a mesh stays, whatever its spec names, in words that follow "while the mesh". */
+export function keepsAll({ state: { binding }, participants }: MeshPlan): string | undefined {
+  if (binding.object.spec.suspend === true) return "is suspended";
+  return binding.invalid !== undefined || participants.names.length < 2 ? "cannot be used" : undefined;
 }
 
 type Ends = { readonly from: Link[]; readonly to: Link[] };

@@ -5,6 +5,7 @@ import { type Diagnostic, listSome } from "../core/diagnostic.ts";
 import { type Evidence, isClean, type Remainder, type Report } from "../core/provider.ts";
 import type { Condition } from "../core/status.ts";
 import { condition, settledReport } from "./kind-status.ts";
+import { keepsAll } from "./mesh-keeps.ts";
 import { momentText } from "./link.ts";
 import type { MeshPlan } from "./mesh.ts";
 import { noMetrics, readyNodes } from "./mesh-status.ts";
@@ -18,7 +19,7 @@ export function meshReport(plan: MeshPlan, nowMs: number): (evidence: Evidence) 
     return settledReport({
       intent: binding,
       nowMs,
-      fields: { phase, meshStatus: [...plan.participants.names.map(clusterStatus), ...leaving(evidence)] },
+      fields: { phase, meshStatus: [...plan.participants.names.map(clusterStatus), ...leaving(plan, evidence)] },
       conditions: conditionsOf(plan, evidence),
       findings,
     });
@@ -76,18 +77,23 @@ const faultFields = (fault: Diagnostic | undefined): { readonly reason?: string;
   fault === undefined ? {} : { reason: fault.code, message: fault.message };
 
 /** A cluster that left is named until it was seen to be clean, or there is no way in any more. */
-function leaving({ remainders, forced }: Evidence): readonly BindingClusterStatus[] {
+function leaving(plan: MeshPlan, { remainders, forced }: Evidence): readonly BindingClusterStatus[] {
   if (forced) return [];
+  const kept = plan.state.binding.terminating ? undefined : keepsAll(plan);
   return remainders.flatMap((rest) => {
     if (rest.member.left !== true || isClean(rest) || isLost(rest)) return [];
-    return [{ clusterName: rest.member.name, reason: "Leaving", message: remainderText(rest) }];
+    return [{ clusterName: rest.member.name, reason: "Leaving", message: remainderText(rest, kept) }];
   });
 }
 
 const isLost = ({ observed }: Remainder): boolean => observed.state === "absent" && observed.because.kind === "missing";
 
-function remainderText({ observed, objects }: Remainder): string {
+function remainderText({ observed, objects }: Remainder, kept?: string): string {
   const count = objects === 1 ? "1 object" : `${objects} objects`;
+  if (kept !== undefined) {
+    const what = observed.state === "synced" ? `${count} ${objects === 1 ? "stays" : "stay"}` : "what is there stays";
+    return `left the mesh: ${what} while the mesh ${kept}`;
+  }
   if (observed.state === "synced") return `left the mesh: ${count} to be cleaned up`;
   return `left the mesh: to be cleaned up once it is reached (${observed.because.detail})`;
 }

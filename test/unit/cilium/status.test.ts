@@ -235,6 +235,20 @@ describe("the status of a mesh", () => {
   });
 });
 
+test("a cluster that left a mesh that cannot be used is not told to be cleaned up: what was written stays", async () => {
+  const lab = pair();
+  await converge(lab);
+  lab.intents[0]!["spec"].clusterRefs = [{ name: "a" }];
+  const told = (): unknown => statusOf(lab).clusters.find(({ clusterName }) => clusterName === "b");
+  const left = { clusterName: "b", reason: "Leaving" };
+  expect(told()).toEqual({ ...left, message: "left the mesh: 3 objects stay while the mesh cannot be used" });
+  expect(operationsOf(planOf(lab))).toEqual([]);
+  lab.intents[0]!["spec"] = { clusterRefs: [{ name: "a" }, { name: "c" }], suspend: true };
+  expect(told()).toEqual({ ...left, message: "left the mesh: 3 objects stay while the mesh is suspended" });
+  lab.intents[0]!["spec"].suspend = false;
+  expect(told()).toEqual({ ...left, message: "left the mesh: 3 objects to be cleaned up" });
+});
+
 test("the time of the last change moves with a change, and only then", async () => {
   const lab = pair();
   await converge(lab);
