@@ -10,6 +10,7 @@ import { momentText } from "./link.ts";
 import type { MeshPlan } from "./mesh.ts";
 import { noMetrics, readyNodes } from "./mesh-status.ts";
 import type { Participant } from "./participant.ts";
+import { isWriteFor } from "./share.ts";
 
 /** Says what the status of a planned mesh should be, once it is known what came of the plan. */
 export function meshReport(plan: MeshPlan, nowMs: number): (evidence: Evidence) => Report {
@@ -150,8 +151,9 @@ function readyCondition({ state }: MeshPlan, connected: Condition, evidence: Evi
     list.map(({ object, failure }) => `${cluster}: ${object}: ${failure.detail}`),
   );
   if (failed.length > 0) return condition("Ready", "False", "ApplyFailed", listSome(failed, 3));
-  if (evidence.pending.length > 0) {
-    const count = evidence.pending.length === 1 ? "1 write is" : `${evidence.pending.length} writes are`;
+  const pending = evidence.pending.filter((operation) => isWriteFor(binding.id, operation));
+  if (pending.length > 0) {
+    const count = pending.length === 1 ? "1 write is" : `${pending.length} writes are`;
     return condition("Ready", "False", "Pending", `${count} to be done`);
   }
   if (connected.status !== "True") return { ...connected, type: "Ready" };

@@ -10,7 +10,7 @@
 
 import { canonicalText, fieldsOf, listOf, textOf } from "../core/json.ts";
 import { shortHash } from "../core/naming.ts";
-import { type Content, type Desired, type Field, type Item, withFate } from "../core/plan.ts";
+import { type Content, type Desired, type Field, type Item, type Operation, withFate } from "../core/plan.ts";
 import { Redacted } from "../core/redacted.ts";
 import { compareText } from "../core/world.ts";
 
@@ -193,6 +193,24 @@ function heldItem(input: ShareInput, object: SharedObject, record: ShareRecord):
   const ifUnwanted = { do: "hold", reason: "ContentUnknown", detail: "what is in it is not known" } as const;
   return withFate(itemOf(input, object, record, {}), ifUnwanted);
 }
+
+/** Whether a write is for the sake of an intent: others that share the object may be all that it changes anything for. */
+export function isWriteFor(intent: string, { intents, changes, content }: Operation): boolean {
+  if (intents.length < 2 || content === undefined) return true;
+  const record = changes.find(({ path }) => path === recordPath);
+  const after = parseRecord(fieldText(content.fields[recordPath]));
+  const before = record === undefined ? after : parseRecord(fieldText(record.from));
+  const holds = (of: ShareRecord, path: string): boolean => of.get(path)?.intents.includes(intent) === true;
+  if (before.size + after.size === 0) return true;
+  const isChanged = new Set(changes.map(({ path }) => path));
+  return [...new Set([...before.keys(), ...after.keys()])].some(
+    (path) =>
+      holds(before, path) !== holds(after, path) ||
+      (isChanged.has(path) && (holds(before, path) || holds(after, path))),
+  );
+}
+
+const fieldText = (field: Field | undefined): string | undefined => (typeof field === "string" ? field : undefined);
 
 /** A share as a merge patch: `at` says where a path is in the object, and how what is there is written. */
 export function shareManifest(

@@ -249,6 +249,40 @@ test("a cluster that left a mesh that cannot be used is not told to be cleaned u
   expect(told()).toEqual({ ...left, message: "left the mesh: 3 objects to be cleaned up" });
 });
 
+describe("a Secret that two meshes write to", () => {
+  const two = async (): Promise<Lab> => {
+    const lab = makeLab([{ name: "a" }, { name: "b" }, { name: "c" }]);
+    lab.intents.push(binding(["a", "b"], {}, "m"));
+    await converge(lab);
+    lab.intents.push(binding(["a", "c"], {}, "n"));
+    return lab;
+  };
+  const readyOf = (lab: Lab, name: string): string | undefined =>
+    report(lab, planOf(lab))
+      .get(`ClusterMeshBinding/team/${name}`)!
+      .conditions.find(({ type }) => type === "Ready")?.reason;
+
+  test("what is to be written for the one does not make the other unready", async () => {
+    const lab = await two();
+    expect([readyOf(lab, "m"), readyOf(lab, "n")]).toEqual(["Connected", "Pending"]);
+  });
+
+  test("a mesh that joins the same clusters holds what is there without making the first unready", async () => {
+    const lab = pair();
+    await converge(lab);
+    lab.intents.push(binding(["a", "b"], {}, "n"));
+    expect([readyOf(lab, "m"), readyOf(lab, "n")]).toEqual(["Connected", "Pending"]);
+  });
+
+  test("what is to be written for both makes both unready", async () => {
+    const lab = await two();
+    await converge(lab);
+    expect([readyOf(lab, "m"), readyOf(lab, "n")]).toEqual(["Connected", "Connected"]);
+    clusterOf(lab, "a").objects.delete("Secret/kube-system/cilium-clustermesh");
+    expect([readyOf(lab, "m"), readyOf(lab, "n")]).toEqual(["Pending", "Pending"]);
+  });
+});
+
 test("the time of the last change moves with a change, and only then", async () => {
   const lab = pair();
   await converge(lab);
