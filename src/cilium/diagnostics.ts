@@ -259,13 +259,7 @@ export const meshCatalogue = {
   FamiliesDiffer: entry<Pair & { lacking: Lacking }>({
     severity: "error",
     what: ({ peer, own, theirs }) => `pods have ${own} addresses here and ${theirs} on ${quote(peer)}`,
-    why: "They have no address in common.",
-    fix: ({ lacking }) => addFamilies(lacking),
-  }),
-  FamilyMissing: entry<Pair & { lacking: Lacking }>({
-    severity: "warning",
-    what: ({ peer, own, theirs }) => `pods have ${own} addresses here and ${theirs} on ${quote(peer)}`,
-    why: "Only the family that both have works between them.",
+    why: "What has an address of one family only is not reached over the other, so a Service would work from some pods and not from others.",
     fix: ({ lacking }) => addFamilies(lacking),
   }),
   NodePortClash: entry<{ peer: string; port: number }>({

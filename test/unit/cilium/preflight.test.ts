@@ -142,6 +142,11 @@ describe("a fault of one cluster", () => {
       () => labWith({ config: { "enable-ipv4": "false", "enable-ipv6": "true" } }),
     ],
     [
+      "FamiliesDiffer",
+      'pods have IPv4 addresses here and IPv4 and IPv6 on "b"',
+      () => labWith({ config: { "enable-ipv6": "true" } }),
+    ],
+    [
       "ClusterUnknown",
       'cluster "b/x" is not known here: it is no name of a cluster',
       () => labWith({}, (lab) => (lab.intents[0]!["spec"].clusterRefs[1].name = "b/x")),
@@ -224,9 +229,13 @@ describe("a fault of one cluster", () => {
     expect(plan.diagnostics.map(({ code }) => code)).not.toContain("MaxConnectedDiffers");
   });
 
-  test("where clusters have no family of addresses in common, what each of them lacks is named", () => {
-    const plan = planOf(labWith({ config: { "enable-ipv4": "false", "enable-ipv6": "true" } }));
-    expect(plan.diagnostics.find(({ code }) => code === "FamiliesDiffer")!.fix).toBe(
+  test("where clusters differ in their families of addresses, what each of them lacks is named", () => {
+    const fixFor = (config: Record<string, string>): string =>
+      planOf(labWith({ config })).diagnostics.find(({ code }) => code === "FamiliesDiffer")!.fix;
+    expect(fixFor({ "enable-ipv6": "true" })).toBe(
+      "helm upgrade cilium cilium/cilium --reuse-values --set ipv6.enabled=true on cluster a",
+    );
+    expect(fixFor({ "enable-ipv4": "false", "enable-ipv6": "true" })).toBe(
       "helm upgrade cilium cilium/cilium --reuse-values --set ipv4.enabled=true on cluster b, or helm upgrade cilium cilium/cilium --reuse-values --set ipv6.enabled=true on cluster a",
     );
   });
