@@ -14,8 +14,18 @@ function needs(report: Report, finalizers: readonly string[], deletedMs?: number
     absorb: () => undefined,
   };
   const record = {
-    ...{ name: "n", namespace: "ns", uid: "u", resourceVersion: "1", generation: 1, deletedMs, finalizers },
-    ...{ annotations: {}, status: {}, intent: ok({}), id: "Thing/ns/n", home },
+    id: "Thing/ns/n",
+    name: "n",
+    namespace: "ns",
+    uid: "u",
+    resourceVersion: "1",
+    generation: 1,
+    deletedMs,
+    finalizers,
+    annotations: {},
+    status: {},
+    intent: ok({}),
+    home,
   };
   return needsWriting({ record, report, remainders: [], finalizer, nowMs: 2_000, waitMs: 5_000 });
 }
