@@ -73,13 +73,24 @@ export const meshCatalogue = {
     fix: (_, where) =>
       `see that cluster ${where.subject.name} is Ready in the management plane, and that its kubeconfig works`,
   }),
-  // — one cluster —
-  CiliumNotFound: entry<{ what: string; namespace: string }>({
+  KubeconfigUnusable: entry<{ detail: string }>({
     severity: "error",
-    what: ({ what, namespace }) => `Cilium not found: ${what} is not in namespace ${namespace}`,
+    what: ({ detail }) => detail,
+    why: "Without a kubeconfig that works there is no way in: its links stay as they are, and the others go on without it.",
+    fix: (_, { subject: { name } }) =>
+      `see that the management plane has Cluster ${name}, and that the Secret it names holds a kubeconfig that works: kubectl get cluster ${name} -o jsonpath='{.status.kubeconfigSecretRef}'`,
+  }),
+  // — one cluster —
+  CiliumNotFound: entry<{ detail: string; isHearsay: boolean }>({
+    severity: "error",
+    what: ({ detail }) => detail,
     why: "Without Cilium there is nothing to join; it is never installed from here.",
-    fix: (_, where) =>
-      `install Cilium with cluster.name, cluster.id and clustermesh.useAPIServer=true ${onCluster(where)}`,
+    fix: ({ isHearsay }, where) => {
+      const install = `install Cilium with cluster.name, cluster.id and clustermesh.useAPIServer=true ${onCluster(where)}`;
+      return isHearsay
+        ? `${install}; if it runs there, see why the management plane does not find it: kubectl get cluster ${where.subject.name} -o jsonpath='{.status.capabilities}'`
+        : install;
+    },
   }),
   ApiserverNotFound: entry<{ what: string; namespace: string }>({
     severity: "error",

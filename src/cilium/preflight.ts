@@ -5,6 +5,7 @@
 //   the binding         BindingInvalid TooFewClusters                                the mesh
 //                       TopologyUnknownCluster                                       the links that need the name
 //   one cluster         ClusterUnknown ClusterTaken ClusterUnreachable               its links
+//                       KubeconfigUnusable
 //                       CiliumNotFound ApiserverNotFound VersionUnknown
 //                       IdentityUnset IdentityInvalid IdOutOfRange
 //                       IdentityAllocationMode MaxConnectedInvalid
@@ -45,7 +46,7 @@ export function checkMember(member: Participant, context: PreflightContext): rea
   const say = teller(context.binding.id, member.name);
   const found: Diagnostic[] = [];
   if (view.observed.state !== "synced") {
-    found.push(say("ClusterUnreachable", { detail: unreachableText(view.observed.because) }));
+    found.push(noAccess(view.observed.because, say));
   }
   if (facts === undefined) return found;
   const missing = checkInstalled(facts, context.ciliumNamespace, say);
@@ -124,18 +125,33 @@ const teller =
   (code, values) =>
     diagnose(code, atCluster(mesh, cluster), values);
 
-/** The old provider's people look for these words when a kubeconfig is missing. */
-function unreachableText({ kind, detail }: Failure): string {
+/** Why a cluster is not seen: what may pass by itself is waited for, anything else is for somebody to mend. */
+function noAccess({ kind, detail }: Failure, say: Teller): Diagnostic {
+  // The old provider's people look for these words when a kubeconfig is missing.
   const known = "reading kubeconfig secret";
-  return kind === "missing" && !detail.includes(known) ? `${known}: ${detail}` : detail;
+  switch (kind) {
+    case "unreachable":
+    case "incomplete":
+      return say("ClusterUnreachable", { detail });
+    case "unusable":
+      return say("CiliumNotFound", { detail, isHearsay: true });
+    case "missing":
+    case "refused":
+      return say("KubeconfigUnusable", { detail: detail.includes(known) ? detail : `${known}: ${detail}` });
+    case "unauthorized":
+    case "forbidden":
+      return say("KubeconfigUnusable", { detail });
+  }
 }
 
 function checkInstalled(facts: CiliumFacts, namespace: string, say: Teller): Diagnostic | undefined {
+  const notFound = (what: string): Diagnostic =>
+    say("CiliumNotFound", { detail: `Cilium not found: ${what} is not in namespace ${namespace}`, isHearsay: false });
   if (facts.agent === undefined) {
-    return say("CiliumNotFound", { what: `DaemonSet ${objectNames.agent}`, namespace });
+    return notFound(`DaemonSet ${objectNames.agent}`);
   }
   if (facts.config === undefined) {
-    return say("CiliumNotFound", { what: `ConfigMap ${objectNames.config}`, namespace });
+    return notFound(`ConfigMap ${objectNames.config}`);
   }
   if (facts.apiserver === undefined) {
     return say("ApiserverNotFound", { what: `Deployment ${objectNames.apiserver}`, namespace });

@@ -61,5 +61,5 @@ export function noSuchCluster({ namespace, secret }: SecretAccess, found: Manage
 export function unusableCluster({ isReady, notReady, cilium }: ManagedCluster): Failure | undefined {
   if (!isReady) return { kind: "unreachable", detail: notReady };
   if (cilium === undefined || cilium.status === "ready") return undefined;
-  return { kind: "unreachable", detail: `Cilium not found: ${cilium.detail}` };
+  return { kind: "unusable", detail: `Cilium not found: ${cilium.detail}` };
 }

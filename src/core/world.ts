@@ -25,6 +25,7 @@ export type Failure =
   | { readonly kind: "forbidden"; readonly detail: string } // wait for RBAC to change
   | { readonly kind: "refused"; readonly detail: string } // the kubeconfig asks for something we never do
   | { readonly kind: "missing"; readonly detail: string } // no Secret: there is no way in
+  | { readonly kind: "unusable"; readonly detail: string } // whoever keeps it says it does not run what we need: wait
   | { readonly kind: "incomplete"; readonly detail: string }; // listed, but part of it cannot be read
 
 /** How sure we are of what a cluster holds. `stale` may be used to keep things, never to delete them. */

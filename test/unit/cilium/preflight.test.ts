@@ -1,5 +1,12 @@
 import { describe, expect, test } from "vitest";
 import {
+  type ManagedCluster,
+  noSuchCluster,
+  readManagedCluster,
+  unusableCluster,
+} from "../../../src/core/managed-cluster.ts";
+import type { Failure } from "../../../src/core/world.ts";
+import {
   binding,
   clusterOf,
   type ClusterSetup,
@@ -7,6 +14,7 @@ import {
   connectionsOf,
   converge,
   get,
+  joined,
   type Lab,
   makeLab,
   planOf,
@@ -24,7 +32,64 @@ function labWith(second: Partial<ClusterSetup>, change: (lab: Lab) => void = () 
   return lab;
 }
 
+/** A Cluster as the management plane shows it. */
+const managed = (ready: string, capability: string): ManagedCluster =>
+  readManagedCluster({
+    metadata: { name: "b", namespace: "default" },
+    status: {
+      conditions: [{ type: "Ready", status: ready }],
+      capabilities: [{ name: "cilium-cni", details: { status: capability } }],
+    },
+  });
+
+/** Why there is no way in, as credentials from a management plane say it. */
+const failures = {
+  noCluster: noSuchCluster({ namespace: "default", secret: "b", key: "-" }, undefined),
+  noSecret: { kind: "missing", detail: "reading kubeconfig secret: Secret default/b does not exist" },
+  noRight: { kind: "forbidden", detail: "reading kubeconfig secret: Secret default/b: HTTP 403" },
+  noLogin: { kind: "unauthorized", detail: "HTTP 401" },
+  noKubeconfig: { kind: "refused", detail: "ExecNotAllowed: it would run a program" },
+} satisfies Record<string, Failure>;
+
 const remove = (lab: Lab, key: string): void => void clusterOf(lab, "b").objects.delete(key);
+
+describe("a cluster that there is no way into", () => {
+  const phaseWith = (failure: Failure | undefined): string[] => {
+    const lab = makeLab([{ name: "a" }, { name: "b" }]);
+    lab.intents.push(binding(["a", "b"]));
+    clusterOf(lab, "b").failure = failure;
+    const plan = planOf(lab);
+    const [degraded] = report(lab, plan)
+      .get(id)!
+      .conditions.filter(({ type }) => type === "Degraded");
+    return [plan.meshes.get(id)!.phase, `${degraded!.status}/${degraded!.reason}`];
+  };
+
+  test("is waited for only if it may become ready by itself", () => {
+    expect(phaseWith(unusableCluster(managed("False", "ready")))).toEqual(["Pending", "False/NotDegraded"]);
+    expect(phaseWith({ kind: "unreachable", detail: "timed out" })).toEqual(["Pending", "False/NotDegraded"]);
+  });
+
+  test.each(["not-installed", "error"])("is an error if capability cilium-cni is %s", (status) => {
+    expect(phaseWith(unusableCluster(managed("True", status)))).toEqual(["Error", "True/CiliumNotFound"]);
+  });
+
+  test.each(Object.entries(failures))("is an error if somebody has to mend the access: %s", (_, failure) => {
+    expect(phaseWith(failure)).toEqual(["Error", "True/KubeconfigUnusable"]);
+  });
+
+  test.each(["not-installed", "error"])(
+    "keeps everything that is there, if capability %s comes later",
+    async (status) => {
+      const lab = await joined();
+      const before = connectionsOf(lab, clusterOf(lab, "a"));
+      clusterOf(lab, "b").failure = unusableCluster(managed("True", status));
+      const plan = await converge(lab);
+      expect(codesOf(plan)).toContain("CiliumNotFound");
+      expect(connectionsOf(lab, clusterOf(lab, "a")).map(([peer]) => peer)).toEqual(before.map(([peer]) => peer));
+    },
+  );
+});
 
 describe("a fault of one cluster", () => {
   test.each<[string, string, () => Lab]>([
@@ -45,16 +110,23 @@ describe("a fault of one cluster", () => {
     ],
     [
       "ClusterUnreachable",
-      "reading kubeconfig secret: not found",
-      () => labWith({}, (lab) => (clusterOf(lab, "b").failure = { kind: "missing", detail: "not found" })),
+      "the management plane says that the cluster is not ready",
+      () => labWith({}, (lab) => (clusterOf(lab, "b").failure = unusableCluster(managed("False", "ready")))),
     ],
     [
-      "ClusterUnreachable",
-      "the cilium-cni capability says not-installed",
-      () =>
-        labWith({}, (lab) => {
-          clusterOf(lab, "b").failure = { kind: "refused", detail: "the cilium-cni capability says not-installed" };
-        }),
+      "KubeconfigUnusable",
+      "reading kubeconfig secret: Secret default/b does not exist",
+      () => labWith({}, (lab) => (clusterOf(lab, "b").failure = failures.noSecret)),
+    ],
+    [
+      "KubeconfigUnusable",
+      'reading kubeconfig secret: the management plane has no Cluster "b" in namespace default',
+      () => labWith({}, (lab) => (clusterOf(lab, "b").failure = failures.noCluster)),
+    ],
+    [
+      "CiliumNotFound",
+      'Cilium not found: capability cilium-cni of the management plane is "not-installed"',
+      () => labWith({}, (lab) => (clusterOf(lab, "b").failure = unusableCluster(managed("True", "not-installed")))),
     ],
     [
       "VersionUnknown",

@@ -63,7 +63,7 @@ describe("which clusters are seen", () => {
       ["west", "synced"],
     ]);
     const [finding] = planned(file).diagnostics;
-    expect(finding).toMatchObject({ code: "ClusterUnreachable", subject: { cluster: "east" } });
+    expect(finding).toMatchObject({ code: "KubeconfigUnusable", subject: { cluster: "east" } });
     expect(finding!.message).toBe(
       'reading kubeconfig secret: the management plane has no Cluster "east" in namespace default',
     );
