@@ -63,7 +63,7 @@ export const meshCatalogue = {
   ClusterTaken: entry<{ name: string }>({
     severity: "error",
     what: ({ name }) => `cluster ${quote(name)} cannot be used: the name belongs to a cluster of somebody else`,
-    why: "Clusters are found by name; of several KubernetesClusters of one name only the oldest one leads to it.",
+    why: "Clusters are found by name; the one that the management plane marks as its owner has it, and without a mark the oldest KubernetesCluster of that name.",
     fix: (_, where) => `have the KubernetesCluster made anew under another name, and use that: ${edit(where)}`,
   }),
   ClusterUnreachable: entry<{ detail: string }>({

@@ -13,7 +13,7 @@ import { type Diagnostic, listSome } from "../core/diagnostic.ts";
 import { canonicalText, fieldsOf, sameJson } from "../core/json.ts";
 import { type Evidence, isClean, type Remainder, type Report } from "../core/provider.ts";
 import { type Condition, summariseFindings } from "../core/status.ts";
-import { type ClusterId, compareText } from "../core/world.ts";
+import { type ClusterId, compareText, isShut } from "../core/world.ts";
 import type { Gate, OutcomeGap } from "./kind-gate.ts";
 
 /** What became of an intent on one cluster. */
@@ -192,7 +192,7 @@ export function namedClusters(
 }
 
 const isLost = ({ member, observed }: Remainder): boolean =>
-  member.left === true && observed.state === "absent" && observed.because.kind === "missing";
+  member.left === true && observed.state === "absent" && isShut(observed.because);
 
 /** What a report is put together from. */
 export type ReportInput = {

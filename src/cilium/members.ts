@@ -1,5 +1,6 @@
 // Whose a cluster is. No connection is ever opened to a cluster that the workspace of an intent has not shown to be its
-// own: names are free for everybody to write, also into a status.
+// own: names are free for everybody to write, also into a status. Of several claims to one name the oldest counts, unless
+// the management plane marks the cluster as somebody's: that is not known here, so it goes with the access.
 
 import { noWorkspace } from "../api/management-cluster.ts";
 import type { IntentPlace, Member } from "../core/provider.ts";
@@ -11,14 +12,19 @@ export const managedAccess = (at: {
   readonly namespace: string;
   readonly cluster: string;
   readonly workspace: string | undefined;
-}): SecretAccess => ({ namespace: at.namespace, secret: at.cluster, key: at.workspace ?? noWorkspace });
+  readonly onlyMarked?: boolean;
+}): SecretAccess => ({
+  namespace: at.namespace,
+  secret: at.cluster,
+  key: at.workspace ?? noWorkspace,
+  ...(at.onlyMarked === true ? { onlyMarked: true } : {}),
+});
 
 /** Whether an intent may name a cluster, or why not. */
 export type Admission =
   | { readonly ok: true; readonly member: Member; readonly cluster: KubernetesClusterIntent | undefined }
   | {
       readonly ok: false;
-      readonly why: "noName" | "notFound" | "taken";
       readonly detail: string;
       /** Who it would be. */
       readonly id: ClusterId;
@@ -45,16 +51,15 @@ export function gateFor(all: readonly CiliumIntent[], mgmtNamespace: string): Ga
   }
   return {
     admit: (place, name) => {
-      const access = managedAccess({ namespace: mgmtNamespace, cluster: name, workspace: place.workspace });
+      const { workspace } = place;
+      const first = oldest.get(name)?.place.workspace;
+      const onlyMarked = workspace !== undefined && first !== workspace;
+      const access = managedAccess({ namespace: mgmtNamespace, cluster: name, workspace, onlyMarked });
       const id = clusterIdOf(access);
-      if (!isName(name)) return { ok: false, why: "noName", detail: "it is no name of a cluster", id };
+      if (!isName(name)) return { ok: false, detail: "it is no name of a cluster", id };
       const cluster = clusters.get(placeKey(place, name));
-      if (place.workspace !== undefined) {
-        const detail = "no KubernetesCluster of that name is in the namespace";
-        if (cluster === undefined) return { ok: false, why: "notFound", detail, id };
-        if (oldest.get(name)?.place.workspace !== place.workspace) {
-          return { ok: false, why: "taken", detail: "the name belongs to a cluster of somebody else", id };
-        }
+      if (workspace !== undefined && cluster === undefined) {
+        return { ok: false, detail: "no KubernetesCluster of that name is in the namespace", id };
       }
       return { ok: true, member: { id, access, name }, cluster };
     },

@@ -4,6 +4,7 @@ import type { BindingClusterStatus } from "../api/cluster-mesh-binding.ts";
 import { type Diagnostic, listSome } from "../core/diagnostic.ts";
 import { type Evidence, isClean, type Remainder, type Report } from "../core/provider.ts";
 import type { Condition } from "../core/status.ts";
+import { isShut } from "../core/world.ts";
 import { condition, settledReport } from "./kind-status.ts";
 import { keepsAll } from "./mesh-keeps.ts";
 import { momentText } from "./link.ts";
@@ -87,7 +88,7 @@ function leaving(plan: MeshPlan, { remainders, forced }: Evidence): readonly Bin
   });
 }
 
-const isLost = ({ observed }: Remainder): boolean => observed.state === "absent" && observed.because.kind === "missing";
+const isLost = ({ observed }: Remainder): boolean => observed.state === "absent" && isShut(observed.because);
 
 function remainderText({ observed, objects }: Remainder, kept?: string): string {
   const count = objects === 1 ? "1 object" : `${objects} objects`;

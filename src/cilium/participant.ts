@@ -48,18 +48,19 @@ export function participantsOf(
       continue;
     }
     names.add(name);
+    const where = atCluster(binding.id, name);
     const admission = gate.admit(binding.place, name);
     if (!admission.ok) {
-      const where = atCluster(binding.id, name);
-      const diagnostic =
-        admission.why === "taken"
-          ? diagnose("ClusterTaken", where, { name })
-          : diagnose("ClusterUnknown", where, { name, detail: admission.detail });
+      const diagnostic = diagnose("ClusterUnknown", where, { name, detail: admission.detail });
       refused.push({ name, id: admission.id, diagnostic });
       continue;
     }
     const { id } = admission.member;
     const view = viewOf.get(id) ?? unseen(id, name);
+    if (view.observed.state === "absent" && view.observed.because.kind === "taken") {
+      refused.push({ name, id, diagnostic: diagnose("ClusterTaken", where, { name }) });
+      continue;
+    }
     const elbId = admission.cluster?.object.metadata.annotations?.[elbIdAnnotation];
     all.push(participant(ref, id, view, elbId));
   }

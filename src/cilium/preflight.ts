@@ -136,6 +136,7 @@ function noAccess({ kind, detail }: Failure, say: Teller): Diagnostic {
     case "unusable":
       return say("CiliumNotFound", { detail, isHearsay: true });
     case "missing":
+    case "taken":
     case "refused":
       return say("KubeconfigUnusable", { detail: detail.includes(known) ? detail : `${known}: ${detail}` });
     case "unauthorized":

@@ -116,7 +116,9 @@ function viewsOf(file: WorldFile, provider: CiliumProvider, looking: Looking): r
   const views = new Map<string, ClusterView<CiliumFacts>>();
   for (const { id, access, name } of looking.members) {
     if (access === undefined) continue;
-    const cluster = file.clusters.find((each) => leadsTo(access, each, looking.mgmtNamespace));
+    const known = looking.managed.get(access.secret);
+    const isOurs = mayUse(access, known, looking.managed.size > 0);
+    const cluster = isOurs ? file.clusters.find((each) => leadsTo(access, each, looking.mgmtNamespace)) : undefined;
     const before = views.get(cluster?.name ?? id);
     if (before !== undefined) {
       views.set(before.name, { ...before, accesses: [...before.accesses, id] });
@@ -124,11 +126,17 @@ function viewsOf(file: WorldFile, provider: CiliumProvider, looking: Looking): r
     }
     const observed: Observed<CiliumFacts> =
       cluster === undefined
-        ? { state: "absent", because: noSuchCluster(access, undefined) }
-        : observe(cluster, access, provider, looking.managed);
+        ? { state: "absent", because: noSuchCluster(access, isOurs ? undefined : known) }
+        : observe(cluster, known, provider);
     views.set(cluster?.name ?? id, { id, accesses: [id], name: cluster?.name ?? name, observed });
   }
   return [...views.values()].sort((a, b) => compareText(a.name, b.name) || compareText(a.id, b.id));
+}
+
+/** Whether the management plane would give a cluster to whoever asks; one that is not shown has every Cluster, unmarked. */
+function mayUse(access: SecretAccess, known: ManagedCluster | undefined, isShown: boolean): boolean {
+  if (known !== undefined) return belongsTo(known, access);
+  return !isShown && access.onlyMarked !== true;
 }
 
 function leadsTo(access: SecretAccess, cluster: WorldCluster, mgmtNamespace: string): boolean {
@@ -142,14 +150,9 @@ function leadsTo(access: SecretAccess, cluster: WorldCluster, mgmtNamespace: str
 
 function observe(
   cluster: WorldCluster,
-  access: SecretAccess,
+  known: ManagedCluster | undefined,
   provider: CiliumProvider,
-  managed: ReadonlyMap<string, ManagedCluster>,
 ): Observed<CiliumFacts> {
-  const known = managed.get(access.secret);
-  if (managed.size > 0 && (known === undefined || !belongsTo(known, access))) {
-    return { state: "absent", because: noSuchCluster(access, known) };
-  }
   const facts = factsOf(cluster, provider);
   const trouble = known === undefined ? undefined : unusableCluster(known);
   if (trouble === undefined || cluster.observed === "absent") return seen(cluster, facts);

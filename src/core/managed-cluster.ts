@@ -47,14 +47,16 @@ export function readManagedCluster(raw: unknown): ManagedCluster {
 }
 
 /** Whether a Cluster may be asked for on behalf of the workspace that an access names. */
-export const belongsTo = ({ workspace }: ManagedCluster, { key }: SecretAccess): boolean =>
-  workspace === undefined || key === noWorkspace || workspace === key;
+export const belongsTo = ({ workspace }: ManagedCluster, { key, onlyMarked }: SecretAccess): boolean =>
+  workspace === key || (onlyMarked !== true && (workspace === undefined || key === noWorkspace));
 
 /** Why there is no way in: the Cluster is not there, or it is another workspace's. */
-export function noSuchCluster({ namespace, secret }: SecretAccess, found: ManagedCluster | undefined): Failure {
-  const whose = found === undefined ? "" : " that belongs to this workspace";
+export function noSuchCluster(access: SecretAccess, found: ManagedCluster | undefined): Failure {
+  const { namespace, secret, onlyMarked } = access;
+  const isTaken = found !== undefined || onlyMarked === true;
+  const whose = isTaken ? " that belongs to this workspace" : "";
   const detail = `the management plane has no Cluster ${JSON.stringify(secret)} in namespace ${namespace}${whose}`;
-  return { kind: "missing", detail };
+  return { kind: isTaken ? "taken" : "missing", detail };
 }
 
 /** Why a Cluster is not looked at for the time being; what is known of it stays as it is. */

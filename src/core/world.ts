@@ -4,7 +4,13 @@ import type { Brand } from "./brand.ts";
 export type ClusterId = Brand<string, "ClusterId">;
 
 /** The Secret, and the key in it, through which a remote cluster is reached. */
-export type SecretAccess = { readonly namespace: string; readonly secret: string; readonly key: string };
+export type SecretAccess = {
+  readonly namespace: string;
+  readonly secret: string;
+  readonly key: string;
+  /** Somebody else has the better claim, unless the cluster itself is marked as that of the workspace `key`. */
+  readonly onlyMarked?: true;
+};
 
 /** The operator's own cluster. */
 export const LOCAL = clusterId("local");
@@ -25,8 +31,12 @@ export type Failure =
   | { readonly kind: "forbidden"; readonly detail: string } // wait for RBAC to change
   | { readonly kind: "refused"; readonly detail: string } // the kubeconfig asks for something we never do
   | { readonly kind: "missing"; readonly detail: string } // no Secret: there is no way in
+  | { readonly kind: "taken"; readonly detail: string } // it is somebody else's: there is no way in for us
   | { readonly kind: "unusable"; readonly detail: string } // whoever keeps it says it does not run what we need: wait
   | { readonly kind: "incomplete"; readonly detail: string }; // listed, but part of it cannot be read
+
+/** Whether there is no way in, and none will come by itself. */
+export const isShut = ({ kind }: Failure): boolean => kind === "missing" || kind === "taken";
 
 /** How sure we are of what a cluster holds. `stale` may be used to keep things, never to delete them. */
 export type Observed<T> =

@@ -9,7 +9,15 @@
 
 import type { Member, Poll } from "../core/provider.ts";
 import { appendTo } from "../core/list.ts";
-import { type ClusterId, type ClusterView, compareText, type Failure, LOCAL, type Observed } from "../core/world.ts";
+import {
+  type ClusterId,
+  type ClusterView,
+  compareText,
+  type Failure,
+  isShut,
+  LOCAL,
+  type Observed,
+} from "../core/world.ts";
 import type { KubeApi } from "../kube/api.ts";
 import type { ClusterAccess } from "../kube/access.ts";
 import { parseKubeconfig } from "../kube/kubeconfig.ts";
@@ -129,8 +137,8 @@ export function openDirectory<Fact, Facts>(options: DirectoryOptions<Fact, Facts
 
   const disconnect = (place: Place, trouble: Failure): void => {
     note(place, trouble);
-    // What is leaving is cleaned up with what we still have, as long as that works.
-    const isLeaving = place.leavingSinceMs !== undefined || place.member.left === true;
+    // What is leaving is cleaned up with what we still have, as long as that works and it is nobody else's.
+    const isLeaving = (place.leavingSinceMs !== undefined || place.member.left === true) && trouble.kind !== "taken";
     const session = place.current === undefined ? undefined : sessions.get(place.current);
     delete place.text; // the same bytes, should they come back, are news then
     if (isLeaving && session?.observed().state === "synced") return;
@@ -266,6 +274,7 @@ function viewsOf<Facts>(
   }
   const owners = new Map<string, number>();
   for (const group of groups.values()) {
+    if (isTaken(group)) continue;
     for (const name of new Set(group.flatMap(({ names }) => names))) owners.set(name, (owners.get(name) ?? 0) + 1);
   }
   return [...groups.values()]
@@ -273,7 +282,7 @@ function viewsOf<Facts>(
       const ids = group.map(({ id }) => id).sort((a, b) => (a === LOCAL ? -1 : b === LOCAL ? 1 : compareText(a, b)));
       const id = ids[0] ?? LOCAL;
       const [alias = id] = group.flatMap(({ names }) => names).sort(compareText);
-      const name = owners.get(alias) === 1 ? alias : `${alias} (${id})`;
+      const name = owners.get(alias) === 1 && !isTaken(group) ? alias : `${alias} (${id})`;
       const unused = unusedCredentials(group, sessions);
       return {
         id,
@@ -286,6 +295,9 @@ function viewsOf<Facts>(
     .sort((a, b) => compareText(a.id, b.id));
 }
 
+/** Whoever claims a cluster of somebody else does not change what that one is called. */
+const isTaken = (group: readonly Place[]): boolean => group.every(({ trouble }) => trouble?.kind === "taken");
+
 function observe<Facts>(group: readonly Place[], sessions: ReadonlyMap<string, Sight<Facts>>): Observed<Facts> {
   const [place] = group;
   const session = place?.current === undefined ? undefined : sessions.get(place.current);
@@ -295,7 +307,7 @@ function observe<Facts>(group: readonly Place[], sessions: ReadonlyMap<string, S
   }
   const observed = session.observed();
   if (observed.state === "synced") return observed;
-  if (place.trouble?.kind === "missing" || place.trouble?.kind === "refused") {
+  if (place.trouble !== undefined && (isShut(place.trouble) || place.trouble.kind === "refused")) {
     return { state: "absent", because: place.trouble };
   }
   const next = place.next === undefined ? undefined : sessions.get(place.next);

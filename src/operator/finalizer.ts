@@ -10,7 +10,7 @@
 // bounded time while it may come back. A cluster whose credentials are gone keeps nothing. An annotation ends the wait.
 
 import { isClean, type Remainder } from "../core/provider.ts";
-import type { Failure } from "../core/world.ts";
+import { type Failure, isShut } from "../core/world.ts";
 
 /** What to do about the finalizer. */
 export type FinalizerStep =
@@ -53,4 +53,4 @@ function isWorthWaiting({ observed }: Remainder, inTime: boolean): boolean {
 }
 
 /** Whether a cluster that is absent may be reached again without anybody changing its Secret. */
-export const mayComeBack = ({ kind }: Failure): boolean => kind !== "missing" && kind !== "refused";
+export const mayComeBack = (failure: Failure): boolean => !isShut(failure) && failure.kind !== "refused";

@@ -22,7 +22,9 @@ const cluster = (name: string, workspace: string, created: string, more: Obj = {
   );
 
 const ids = (of: CiliumIntent, all: readonly CiliumIntent[]): string[] =>
-  membersOf(of, gateFor(all, "mgmt")).map(({ id, left }) => (left ? `${id} left` : id));
+  membersOf(of, gateFor(all, "mgmt")).map(
+    ({ id, left, access }) => `${id}${access?.onlyMarked ? " if marked" : ""}${left ? " left" : ""}`,
+  );
 
 const globalService = (mesh: string, exported: string[] = []): Obj => ({
   apiVersion: "networking.edge-portal.eu/v1alpha1",
@@ -42,22 +44,22 @@ describe("with workspaces", () => {
     expect(ids(mesh, [mesh, mine, second])).toEqual(["mgmt/c1/w1", "mgmt/c2/w1"]);
   });
 
-  test("a name that an older KubernetesCluster of another workspace has is not for us, and nobody is named", () => {
+  test("a name that an older KubernetesCluster of another workspace has is for us only if the cluster is marked so", () => {
     const mesh = intent(binding(["c1", "c2"]), "w1");
-    expect(ids(mesh, [mesh, mine, other, second])).toEqual(["mgmt/c2/w1"]);
-    const admission = gateFor([mine, other], "mgmt").admit(mesh.place, "c1");
-    expect(admission).toMatchObject({
-      ok: false,
-      why: "taken",
-      detail: "the name belongs to a cluster of somebody else",
-    });
+    expect(ids(mesh, [mesh, mine, other, second])).toEqual(["mgmt/c1/w1 if marked", "mgmt/c2/w1"]);
+    const theirs = intent(binding(["c1"]), "w2");
+    expect(ids(theirs, [theirs, mine, other])).toEqual(["mgmt/c1/w2"]);
   });
 
   test("of two of one age the smaller uid counts", () => {
     const [one, two] = [cluster("c1", "w1", "2026-01-01T00:00:00Z"), cluster("c1", "w2", "2026-01-01T00:00:00Z")];
     const gate = gateFor([two, one], "mgmt");
-    expect(gate.admit({ workspace: "w1", namespace: "team", name: "m" }, "c1").ok).toBe(true);
-    expect(gate.admit({ workspace: "w2", namespace: "team", name: "m" }, "c1").ok).toBe(false);
+    const accessOf = (workspace: string) => {
+      const admission = gate.admit({ workspace, namespace: "team", name: "m" }, "c1");
+      return admission.ok && admission.member.access;
+    };
+    expect(accessOf("w1")).toEqual({ namespace: "mgmt", secret: "c1", key: "w1" });
+    expect(accessOf("w2")).toEqual({ namespace: "mgmt", secret: "c1", key: "w2", onlyMarked: true });
   });
 
   test("a cluster of another namespace of the workspace is not found", () => {
@@ -68,9 +70,9 @@ describe("with workspaces", () => {
   test("a status that somebody edited opens no way to another's cluster", () => {
     const status = { meshStatus: [{ clusterName: "c1" }, { clusterName: "c2" }] };
     const mesh = intent(binding(["c2"], { status }), "w1");
-    expect(ids(mesh, [mesh, mine, other, second])).toEqual(["mgmt/c2/w1"]);
+    expect(ids(mesh, [mesh, mine, other, second])).toEqual(["mgmt/c2/w1", "mgmt/c1/w1 if marked left"]);
     const service = intent(globalService("m", ["c1", "c2"]), "w1");
-    expect(ids(service, [service, mine, other, second])).toEqual(["mgmt/c2/w1 left"]);
+    expect(ids(service, [service, mine, other, second])).toEqual(["mgmt/c1/w1 if marked left", "mgmt/c2/w1 left"]);
   });
 
   test("a mesh of another workspace is nobody's mesh here", () => {

@@ -83,8 +83,9 @@ describe("which clusters are seen", () => {
     const metadata = { name: "west", namespace: "default", annotations: { "kcp.io/cluster": "elsewhere" } };
     const status = { conditions: [{ type: "Ready", status: "True" }] };
     file.clusters[0]!.objects.push({ kind: "Cluster", metadata, status });
-    const west = read(file).clusters.find(({ name }) => name === "west")!;
-    expect(west.observed).toMatchObject({ state: "absent", because: { kind: "missing" } });
+    const wests = read(file).clusters.filter(({ name }) => name === "west");
+    expect(wests.map(({ id }) => id)).toEqual(["default/west/a", "default/west/b"]);
+    for (const { observed } of wests) expect(observed).toMatchObject({ state: "absent", because: { kind: "taken" } });
   });
 });
 

@@ -133,6 +133,24 @@ describe("credentials from the management plane", () => {
     await lab.end();
   });
 
+  test("who has not the oldest claim gets a Cluster that is marked as his, and no other", async () => {
+    const lab = openLab();
+    lab.secret("s", { kubeconfig: "k" });
+    const status = { conditions: ready, kubeconfigSecretRef: { name: "s" } };
+    const seen = async (): Promise<string[]> => {
+      await lab.look("ffm", "ws1");
+      return ["ws1", "ws2"].map((key) => told(lab.plane.value({ ...access("ffm", key), onlyMarked: true })));
+    };
+    const notHis =
+      'missing: the management plane has no Cluster "ffm" in namespace default that belongs to this workspace';
+    expect(await seen()).toEqual([notHis, notHis]);
+    lab.cluster("ffm", status);
+    expect(await seen()).toEqual([notHis, notHis]);
+    lab.cluster("ffm", status, { "kcp.io/cluster": "ws1" });
+    expect(await seen()).toEqual(["known: k", notHis]);
+    await lab.end();
+  });
+
   test("a management plane that does not answer takes nothing away", async () => {
     const lab = openLab();
     lab.cluster("ffm", { conditions: ready, kubeconfigSecretRef: { name: "s" } });

@@ -15,6 +15,8 @@ const unreachable = rest({ state: "absent", because: away("unreachable") }, 0);
 const revoked = rest({ state: "absent", because: away("unauthorized") }, 0);
 const noSecret = rest({ state: "absent", because: away("missing") }, 0);
 const refused = rest({ state: "absent", because: away("refused") }, 0);
+const taken = rest({ state: "absent", because: away("taken") }, 0);
+const unusable = rest({ state: "absent", because: away("unusable") }, 0);
 
 const deleted = (remainders: readonly Remainder[], more: Partial<FinalizerInput> = {}) =>
   finalizerStep({ present: true, deletedMs: 1_000, forced: false, remainders, nowMs: 2_000, waitMs: 5_000, ...more });
@@ -46,6 +48,8 @@ describe("the finalizer", () => {
     { name: "revoked credentials", left: revoked, early: "wait", late: "remove" },
     { name: "a Secret that is gone", left: noSecret, early: "remove", late: "remove" },
     { name: "a kubeconfig that is refused", left: refused, early: "remove", late: "remove" },
+    { name: "a cluster that is somebody else's now", left: taken, early: "remove", late: "remove" },
+    { name: "a cluster that cannot be used for now", left: unusable, early: "wait", late: "remove" },
   ])("$name: first $early, after the wait $late, and with force it goes", ({ left, early, late }) => {
     expect(deleted([clean, left]).do).toBe(early);
     expect(deleted([clean, left], { nowMs: 6_000 }).do).toBe(late);
