@@ -6,6 +6,7 @@ import { find } from "./diagnostics-kinds.ts";
 import type { CiliumFacts } from "./facts.ts";
 import type { ConnectivityIntentIntent, ExposedServiceIntent, GlobalServiceIntent } from "./intent.ts";
 import type { PlanContext } from "./kind-plan.ts";
+import { isSameCluster } from "./members.ts";
 import type { MeshMember, MeshState } from "./mesh-state.ts";
 
 /** An intent that needs a mesh. */
@@ -112,7 +113,7 @@ export function keptBecause(
   }
   const member = memberAt(gate.mesh, view.id);
   if (member === undefined) {
-    const unusable = gate.mesh.unusable.find(({ id }) => view.accesses.includes(id));
+    const unusable = gate.mesh.unusable.find(({ id }) => view.accesses.some((access) => isSameCluster(access, id)));
     return unusable && { reason: "ClusterUnusable", message: `${unusable.name}: ${unusable.detail}` };
   }
   const gap = memberGap(member);

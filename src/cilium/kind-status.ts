@@ -100,7 +100,7 @@ function judgeShut(
   const left = evidence.remainders.filter((rest) => !isClean(rest));
   const message =
     reason === "Terminating"
-      ? `${gate.message}; ${listSome(left.map(remainderText)) || "nothing of it is left"}`
+      ? `${gate.message}; ${listSome(left.map(remainderText)) || nothingLeft(evidence)}`
       : `${gate.message}; what was written before stays`;
   const isInvalid = reason === "SpecInvalid";
   const isSuspended = reason === "Suspended";
@@ -164,9 +164,16 @@ export const condition = (type: string, status: Condition["status"], reason: str
   message,
 });
 
+/** What is said of a deleted object when no cluster is known to hold anything of it. */
+export const nothingLeft = ({ remainders }: Evidence): string =>
+  remainders.length === 0 ? "no cluster is known that it was written to" : "nothing of it is left";
+
 function remainderText({ member, observed, objects }: Remainder): string {
   const count = objects === 1 ? "1 object" : `${objects} objects`;
   if (observed.state === "synced") return `${member.name}: ${count} to be cleaned up`;
+  if (observed.state === "absent" && isShut(observed.because)) {
+    return `${member.name}: what may be left there cannot be cleaned up (${observed.because.detail})`;
+  }
   return `${member.name}: to be cleaned up once it is reached (${observed.because.detail})`;
 }
 

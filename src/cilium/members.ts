@@ -33,6 +33,11 @@ export type Admission =
 /** Judges the clusters that intents name. */
 export type Gate = {
   readonly admit: (place: IntentPlace, name: string) => Admission;
+  /**
+   * The same for clean-up alone, when a KubernetesCluster may be gone before the objects that named it. A cluster that
+   * another workspace claims is still not for this one, and nothing is taken away but what was written for the object.
+   */
+  readonly reach: (place: IntentPlace, name: string) => Admission;
   /** The mesh that an object of the same workspace and namespace refers to. */
   readonly bindingOf: (place: IntentPlace, name: string) => BindingIntent | undefined;
 };
@@ -49,37 +54,45 @@ export function gateFor(all: readonly CiliumIntent[], mgmtNamespace: string): Ga
     const other = oldest.get(intent.place.name);
     if (other === undefined || compareAge(intent, other) < 0) oldest.set(intent.place.name, intent);
   }
+  const judge = (place: IntentPlace, name: string, isCleanUp: boolean): Admission => {
+    const { workspace } = place;
+    const first = oldest.get(name);
+    const onlyMarked = workspace !== undefined && first !== undefined && first.place.workspace !== workspace;
+    const access = managedAccess({ namespace: mgmtNamespace, cluster: name, workspace, onlyMarked });
+    const id = clusterIdOf(access);
+    if (!isName(name)) return { ok: false, detail: "it is no name of a cluster", id };
+    const cluster = clusters.get(placeKey(place, name));
+    if (workspace !== undefined && cluster === undefined && !isCleanUp) {
+      return { ok: false, detail: "no KubernetesCluster of that name is in the namespace", id };
+    }
+    return { ok: true, member: { id, access, name }, cluster };
+  };
   return {
-    admit: (place, name) => {
-      const { workspace } = place;
-      const first = oldest.get(name)?.place.workspace;
-      const onlyMarked = workspace !== undefined && first !== workspace;
-      const access = managedAccess({ namespace: mgmtNamespace, cluster: name, workspace, onlyMarked });
-      const id = clusterIdOf(access);
-      if (!isName(name)) return { ok: false, detail: "it is no name of a cluster", id };
-      const cluster = clusters.get(placeKey(place, name));
-      if (workspace !== undefined && cluster === undefined) {
-        return { ok: false, detail: "no KubernetesCluster of that name is in the namespace", id };
-      }
-      return { ok: true, member: { id, access, name }, cluster };
-    },
+    admit: (place, name) => judge(place, name, false),
+    reach: (place, name) => judge(place, name, true),
     bindingOf: (place, name) => bindings.get(placeKey(place, name)),
   };
 }
 
+/** Whether two identities are of one cluster, whoever asks for it. */
+export const isSameCluster = (one: ClusterId, other: ClusterId): boolean => withoutWho(one) === withoutWho(other);
+
+const withoutWho = (id: ClusterId): string => id.slice(0, id.lastIndexOf("/"));
+
 /** Every cluster that an intent names or, by its status, has named, as far as it may. */
 export function membersOf(intent: CiliumIntent, gate: Gate): readonly Member[] {
-  const listed = new Map<string, Member>();
-  for (const name of listedNames(intent, gate)) {
-    const admission = listed.has(name) ? undefined : gate.admit(intent.place, name);
-    if (admission?.ok === true) listed.set(name, admission.member);
-  }
-  const left = new Map<string, Member>();
-  for (const name of namesInStatus(intent)) {
-    const admission = listed.has(name) || left.has(name) ? undefined : gate.admit(intent.place, name);
-    if (admission?.ok === true) left.set(name, { ...admission.member, left: true });
-  }
-  return [...listed.values(), ...left.values()];
+  const { place, terminating } = intent;
+  const listed = new Set(listedNames(intent, gate));
+  const left = new Set(namesInStatus(intent).filter((name) => !listed.has(name)));
+  const staying = [...listed].flatMap((name): Member[] => {
+    const admission = terminating ? gate.reach(place, name) : gate.admit(place, name);
+    return admission.ok ? [admission.member] : [];
+  });
+  const leaving = [...left].flatMap((name): Member[] => {
+    const admission = gate.reach(place, name);
+    return admission.ok ? [{ ...admission.member, left: true }] : [];
+  });
+  return [...staying, ...leaving];
 }
 
 function listedNames(intent: CiliumIntent, gate: Gate): readonly string[] {

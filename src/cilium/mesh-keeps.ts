@@ -3,6 +3,7 @@
 
 import type { ClusterId } from "../core/world.ts";
 import type { Link } from "./link.ts";
+import { isSameCluster } from "./members.ts";
 import type { MeshPlan } from "./mesh.ts";
 import { usersKey } from "./object-reader.ts";
 
@@ -12,8 +13,9 @@ export function keepsShare(plan: MeshPlan, target: ClusterId, object: string, pa
   const { members } = plan.state;
   if (keepsAll(plan) !== undefined) return true;
   // A cluster that is named but not admitted, because its KubernetesCluster is gone for instance, has not left the mesh.
-  if (participants.refused.some(({ id }) => id === target)) return true;
-  if (!members.some(({ view }) => view.id === target)) return false;
+  // Nor has it because somebody else looks at it.
+  if (participants.refused.some(({ id }) => isSameCluster(id, target))) return true;
+  if (!members.some(({ view }) => view.id === target)) return members.some(({ id }) => isSameCluster(id, target));
   const { from: leaving, to: arriving } = linksAt(plan, target);
   if (path === usersKey) return arriving.some(({ blocked }) => blocked.length > 0);
   const peer = peerOf(object, path);

@@ -5,10 +5,10 @@ import { type Diagnostic, listSome } from "../core/diagnostic.ts";
 import { type Evidence, isClean, type Remainder, type Report } from "../core/provider.ts";
 import type { Condition } from "../core/status.ts";
 import { isShut } from "../core/world.ts";
-import { condition, settledReport } from "./kind-status.ts";
-import { keepsAll } from "./mesh-keeps.ts";
+import { condition, nothingLeft, settledReport } from "./kind-status.ts";
 import { momentText } from "./link.ts";
 import type { MeshPlan } from "./mesh.ts";
+import { keepsAll } from "./mesh-keeps.ts";
 import { noMetrics, readyNodes } from "./mesh-status.ts";
 import type { Participant } from "./participant.ts";
 import { isWriteFor } from "./share.ts";
@@ -90,13 +90,15 @@ function leaving(plan: MeshPlan, { remainders, forced }: Evidence): readonly Bin
 
 const isLost = ({ observed }: Remainder): boolean => observed.state === "absent" && isShut(observed.because);
 
-function remainderText({ observed, objects }: Remainder, kept?: string): string {
+function remainderText(rest: Remainder, kept?: string): string {
+  const { observed, objects } = rest;
   const count = objects === 1 ? "1 object" : `${objects} objects`;
   if (kept !== undefined) {
     const what = observed.state === "synced" ? `${count} ${objects === 1 ? "stays" : "stay"}` : "what is there stays";
     return `left the mesh: ${what} while the mesh ${kept}`;
   }
   if (observed.state === "synced") return `left the mesh: ${count} to be cleaned up`;
+  if (isLost(rest)) return `left the mesh: what may be left there cannot be cleaned up (${observed.because.detail})`;
   return `left the mesh: to be cleaned up once it is reached (${observed.because.detail})`;
 }
 
@@ -142,7 +144,7 @@ function readyCondition({ state }: MeshPlan, connected: Condition, evidence: Evi
       "Ready",
       "False",
       "Terminating",
-      `it is being deleted; ${listSome(where) || "nothing of it is left"}`,
+      `it is being deleted; ${listSome(where) || nothingLeft(evidence)}`,
     );
   }
   if (binding.object.spec.suspend === true) {

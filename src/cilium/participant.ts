@@ -49,7 +49,7 @@ export function participantsOf(
     }
     names.add(name);
     const where = atCluster(binding.id, name);
-    const admission = gate.admit(binding.place, name);
+    const admission = binding.terminating ? gate.reach(binding.place, name) : gate.admit(binding.place, name);
     if (!admission.ok) {
       const diagnostic = diagnose("ClusterUnknown", where, { name, detail: admission.detail });
       refused.push({ name, id: admission.id, diagnostic });

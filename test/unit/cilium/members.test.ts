@@ -75,6 +75,23 @@ describe("with workspaces", () => {
     expect(ids(service, [service, mine, other, second])).toEqual(["mgmt/c1/w1 if marked left", "mgmt/c2/w1 left"]);
   });
 
+  const deleted = { metadata: { deletionTimestamp: "2026-02-01T00:00:00Z" } };
+
+  test("what a deleted mesh left is looked for where nobody claims the cluster any more", () => {
+    const mesh = intent(binding(["c1", "c2"], deleted), "w1");
+    expect(ids(mesh, [mesh])).toEqual(["mgmt/c1/w1", "mgmt/c2/w1"]);
+    expect(ids(mesh, [mesh, other, second])).toEqual(["mgmt/c1/w1 if marked", "mgmt/c2/w1"]);
+    const service = globalService("m", ["c1"]);
+    Object.assign(service["metadata"], deleted.metadata);
+    expect(ids(intent(service, "w1"), [])).toEqual(["mgmt/c1/w1 left"]);
+  });
+
+  test("a cluster that left is looked for without its KubernetesCluster, one that is still listed is not", () => {
+    const status = { meshStatus: [{ clusterName: "c1" }, { clusterName: "c3" }] };
+    const mesh = intent(binding(["c1", "c2"], { status }), "w1");
+    expect(ids(mesh, [mesh, second])).toEqual(["mgmt/c2/w1", "mgmt/c3/w1 left"]);
+  });
+
   test("a mesh of another workspace is nobody's mesh here", () => {
     const mesh = intent(binding(["c1", "c2"]), "w2");
     const service = intent(globalService("m"), "w1");

@@ -13,6 +13,7 @@ import {
   type Lab,
   type LabCluster,
   makeLab,
+  type Obj,
   operationsOf,
   planOf,
   put,
@@ -234,6 +235,43 @@ describe("release", () => {
     expect(connectionsOf(lab, clusterOf(lab, "a"))).toEqual([["b", true]]);
     lab.intents.pop();
     expect(operationsOf(planOf(lab))).toEqual([]);
+  });
+
+  test("a mesh that is deleted after its KubernetesClusters is undone, and nobody else's entries are", async () => {
+    const lab = makeLab([{ name: "a" }, { name: "b" }]);
+    const claims = (workspace: string, created: string): Obj[] =>
+      ["a", "b"].map((name) => ({
+        kind: "KubernetesCluster",
+        metadata: {
+          namespace: "team",
+          name,
+          creationTimestamp: created,
+          annotations: { "kcp.io/cluster": workspace },
+        },
+      }));
+    const meshOf = (workspace: string): Obj =>
+      binding(["a", "b"], { metadata: { annotations: { "kcp.io/cluster": workspace } } });
+    const seenBy = (workspace: string): void => {
+      for (const each of lab.clusters) {
+        Object.assign(each, { id: clusterIdOf({ namespace: "default", secret: each.name, key: workspace }) });
+      }
+    };
+    // What w2 once wrote there stays while its mesh names the clusters, whoever looks at them.
+    seenBy("w2");
+    lab.intents.push(meshOf("w2"), ...claims("w2", "2026-01-01T00:00:00Z"));
+    await converge(lab);
+    lab.intents.splice(1, 2);
+    seenBy("w1");
+    lab.intents.push(meshOf("w1"), ...claims("w1", "2026-01-02T00:00:00Z"));
+    await converge(lab);
+    lab.intents.splice(2, 2);
+    lab.intents[1]!["metadata"].deletionTimestamp = "2026-02-01T00:00:00Z";
+    await converge(lab);
+    expect(connectionsOf(lab, clusterOf(lab, "a"))).toEqual([["b", true]]);
+    lab.intents.splice(0, 1);
+    await converge(lab);
+    expect(get(clusterOf(lab, "a"), "Secret", "cilium-kvstoremesh")).toBeUndefined();
+    expect(get(clusterOf(lab, "b"), "Secret", "cilium-kvstoremesh")).toBeUndefined();
   });
 
   test("a mesh that is gone for certain releases what it had", async () => {

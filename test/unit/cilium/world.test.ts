@@ -89,6 +89,39 @@ describe("which clusters are seen", () => {
   });
 });
 
+describe("a mesh that is deleted after its KubernetesClusters", () => {
+  const managed = (name: string, workspace: string): Obj => ({
+    kind: "Cluster",
+    metadata: { name, namespace: "default", annotations: { "kcp.io/cluster": workspace } },
+    status: { conditions: [{ type: "Ready", status: "True" }] },
+  });
+  const readyOf = (...clusters: Obj[]): string => {
+    const file = story("teardown-after-clusters");
+    file.clusters[0]!.objects.push(...clusters);
+    const document = planned(file);
+    expect(document.operations.every(({ target }) => target === "west")).toBe(true);
+    return document.intents[0]!.conditions.find(({ type }) => type === "Ready")!.message;
+  };
+
+  test("names a cluster that the management plane has no more", () => {
+    expect(readyOf(managed("west", "a"))).toBe(
+      'it is being deleted; west: left the mesh: 2 objects to be cleaned up, east: left the mesh: what may be left there cannot be cleaned up (the management plane has no Cluster "east" in namespace default)',
+    );
+  });
+
+  test("does not reach a cluster that is marked as somebody else's, and names it", () => {
+    expect(readyOf(managed("west", "a"), managed("east", "b"))).toContain(
+      'east: left the mesh: what may be left there cannot be cleaned up (the management plane has no Cluster "east" in namespace default that belongs to this workspace)',
+    );
+  });
+
+  test("does not reach a cluster that somebody else claims, and names it", () => {
+    const metadata = { name: "east", namespace: "other", annotations: { "kcp.io/cluster": "b" } };
+    const claim = { apiVersion: "platform.edge-portal.eu/v1alpha1", kind: "KubernetesCluster", metadata };
+    expect(readyOf(claim)).toContain("east: left the mesh: what may be left there cannot be cleaned up");
+  });
+});
+
 describe("who we are", () => {
   test("what the flag says, else the UID of the local cluster, else nobody that wrote anything", () => {
     const file = story("teardown-dead-member");
