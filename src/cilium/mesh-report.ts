@@ -9,7 +9,7 @@ import { condition, nothingLeft, settledReport } from "./kind-status.ts";
 import { momentText } from "./link.ts";
 import type { MeshPlan } from "./mesh.ts";
 import { keepsAll } from "./mesh-keeps.ts";
-import { noMetrics, readyNodes } from "./mesh-status.ts";
+import { nobodyKnows, noMetrics, readyNodes } from "./mesh-status.ts";
 import type { Participant } from "./participant.ts";
 import { isWriteFor } from "./share.ts";
 
@@ -125,7 +125,7 @@ function connectedCondition({ state, states }: MeshPlan, diagnostics: readonly D
       3,
     );
   if (down.length > 0) return condition("MeshConnected", "False", down[0]?.reason ?? "NotReady", list(down));
-  const reason = unknown.every((each) => each.reason === noMetrics) ? noMetrics : "LinksUnknown";
+  const reason = nobodyKnows(unknown) ? noMetrics : "LinksUnknown";
   return condition("MeshConnected", "Unknown", reason, list(unknown) || "nothing is known of its links yet");
 }
 

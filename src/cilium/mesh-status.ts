@@ -25,6 +25,10 @@ import type { PolledRemotes } from "./facts.ts";
 /** The reason of a link of which nobody can ever know. */
 export const noMetrics = "AgentMetricsOff";
 
+/** Whether there are links of which nothing is known, and of none of them anything ever will be. */
+export const nobodyKnows = (unknown: readonly LinkState[]): boolean =>
+  unknown.length > 0 && unknown.every(({ reason }) => reason === noMetrics);
+
 /** What the pods of a cluster say of a peer. */
 export function linkState({ from, to, blocked, isForeign }: Link, entryIsThere: boolean): LinkState {
   const names = { from: from.name, to: to.name };
@@ -95,7 +99,7 @@ export function phaseOf({ isFatal, hasErrors, isUnseen, states, missing, previou
   if (states.length > 0 && ready === states.length) return isWhole ? "Connected" : "Degraded";
   const unknown = states.filter((state) => state.ready === undefined);
   const isOnlyUnknown = isWhole && unknown.length + ready === states.length;
-  if (isOnlyUnknown && unknown.every(({ reason }) => reason === noMetrics)) return "Degraded";
+  if (isOnlyUnknown && nobodyKnows(unknown)) return "Degraded";
   if (isOnlyUnknown && wasConnected) return previous;
   if (ready > 0) return isWhole && !wasConnected ? "Connecting" : "Degraded";
   if (hasErrors || (missing > 0 && !isUnseen)) return "Error";

@@ -50,6 +50,15 @@ describe("phaseOf", () => {
   });
 });
 
+test("a mesh without any link says nothing of metrics", () => {
+  const good = { isFatal: false, hasErrors: false, isUnseen: false, missing: 0, previous: undefined };
+  expect(phaseOf({ ...good, states: [] })).toBe("Connecting");
+  const lab = makeLab([{ name: "a" }]);
+  lab.intents.push(binding(["a", "b"], { metadata: { deletionTimestamp: "2026-02-01T00:00:00Z" } }));
+  for (const ref of lab.intents[0]!["spec"].clusterRefs) ref.name += "/x";
+  expect(statusOf(lab).conditions["MeshConnected"]).toMatchObject({ status: "Unknown", reason: "LinksUnknown" });
+});
+
 function statusOf(lab: Lab) {
   const made = report(lab, planOf(lab)).get(id)!;
   const conditions = Object.fromEntries(made.conditions.map((each) => [each.type, each]));
