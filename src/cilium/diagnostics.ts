@@ -58,7 +58,8 @@ export const meshCatalogue = {
     severity: "error",
     what: ({ name, detail }) => `cluster ${quote(name)} is not known here: ${detail}`,
     why: "A mesh may only name clusters of its own workspace and namespace. The others are joined without it.",
-    fix: ({ name }, where) => `kubectl get kubernetesclusters, then correct ${quote(name)}: ${edit(where)}`,
+    fix: ({ name }, where) =>
+      `see what there is with kubectl get kubernetesclusters -A, then correct ${quote(name)}, or make the mesh where it is: ${edit(where)}`,
   }),
   ClusterTaken: entry<{ name: string }>({
     severity: "error",

@@ -62,8 +62,12 @@ export function gateFor(all: readonly CiliumIntent[], mgmtNamespace: string): Ga
     const id = clusterIdOf(access);
     if (!isName(name)) return { ok: false, detail: "it is no name of a cluster", id };
     const cluster = clusters.get(placeKey(place, name));
-    if (workspace !== undefined && cluster === undefined && !isCleanUp) {
-      return { ok: false, detail: "no KubernetesCluster of that name is in the namespace", id };
+    if (cluster === undefined && !isCleanUp) {
+      if (workspace !== undefined) {
+        return { ok: false, detail: "no KubernetesCluster of that name is in the namespace", id };
+      }
+      // Without workspaces the name is enough, but a KubernetesCluster says in which namespace the cluster may be used.
+      if (first !== undefined) return { ok: false, detail: "its KubernetesCluster is in another namespace", id };
     }
     return { ok: true, member: { id, access, name }, cluster };
   };

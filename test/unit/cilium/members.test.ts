@@ -109,6 +109,21 @@ describe("without workspaces", () => {
     expect(ids(service, [service, mesh])).toEqual(["mgmt/a/-", "mgmt/b/-", "mgmt/d/- left"]);
   });
 
+  test("where a KubernetesCluster of the name exists, it has to be in the namespace of the mesh", () => {
+    const there = (name: string, namespace: string): CiliumIntent =>
+      intent({ kind: "KubernetesCluster", metadata: { namespace, name } });
+    const mesh = intent(binding(["a", "b", "c"]));
+    const all = [mesh, there("a", "team"), there("b", "elsewhere"), there("b", "third")];
+    expect(ids(mesh, all)).toEqual(["mgmt/a/-", "mgmt/c/-"]);
+    expect(gateFor(all, "mgmt").admit(mesh.place, "b")).toMatchObject({
+      ok: false,
+      detail: "its KubernetesCluster is in another namespace",
+    });
+    expect(ids(mesh, [...all, there("b", "team")])).toEqual(["mgmt/a/-", "mgmt/b/-", "mgmt/c/-"]);
+    const going = intent(binding(["b"], { metadata: { deletionTimestamp: "2026-02-01T00:00:00Z" } }));
+    expect(ids(going, all)).toEqual(["mgmt/b/-"]);
+  });
+
   test.each(["x/y", "", "-", "../a", "a b", "A", "a".repeat(254)])("%j is no cluster", (name) => {
     const mesh = intent({ ...binding(["ok"]), spec: { clusterRefs: [{ name }] } });
     expect(ids(mesh, [mesh])).toEqual([]);
