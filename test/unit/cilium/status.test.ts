@@ -180,9 +180,9 @@ describe("the status of a mesh", () => {
     await converge(lab);
     for (const cluster of lab.clusters) cluster.pollsFail = true;
     expect(statusOf(lab).phase).toBe("Connected");
-    clusterOf(lab, "b").failure = { kind: "missing", detail: "no Secret" };
+    clusterOf(lab, "b").failure = { kind: "unreachable", detail: "timed out" };
     expect(statusOf(lab).phase).toBe("Degraded");
-    clusterOf(lab, "a").failure = { kind: "missing", detail: "no Secret" };
+    clusterOf(lab, "a").failure = { kind: "unreachable", detail: "timed out" };
     expect(statusOf(lab).phase).toBe("Degraded");
   });
 
@@ -192,7 +192,7 @@ describe("the status of a mesh", () => {
     expect(statusOf(lab).phase).toBe("Connecting");
     for (const cluster of lab.clusters) cluster.pollsFail = true;
     expect(statusOf(lab).phase).toBe("Connecting");
-    clusterOf(lab, "b").failure = { kind: "missing", detail: "no Secret" };
+    clusterOf(lab, "b").failure = { kind: "unreachable", detail: "timed out" };
     expect(statusOf(lab).phase).toBe("Pending");
   });
 
