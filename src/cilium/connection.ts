@@ -15,7 +15,7 @@ import { aliasPath, present } from "./object-reader.ts";
 import type { Participant } from "./participant.ts";
 import { objectNames } from "./resources.ts";
 import { credentialKeys } from "./secret-reader.ts";
-import { readRecord, sealedHash, type SharedObject, type ShareWish } from "./share.ts";
+import { readRecord, sealedHash, type ShareWish } from "./share.ts";
 import { isAtLeast } from "./version.ts";
 
 /** A certificate that is made while it is written: what stands for it in the sealed part of a wish. */
@@ -71,16 +71,25 @@ export function localEntry(namespace: string, hasLocalCertificate: boolean): str
   ].join("\n");
 }
 
-/** Whether a Secret of a cluster has an entry for a peer that we did not write. */
-export function isForeign(shared: SharedObject | undefined, peerName: string, instance: string): boolean {
-  if (shared?.values[peerName] === undefined) return false;
-  return !readRecord(shared.annotations, instance).has(peerName);
+/** The keys of a Secret of a cluster that we would write for a peer and that somebody else wrote; none may be touched. */
+export function foreignKeys(
+  own: Participant,
+  of: "kvstoremesh" | "clustermesh",
+  peerName: string,
+  instance: string,
+): readonly string[] {
+  const shared = own.facts?.[of];
+  if (shared === undefined) return [];
+  const record = readRecord(shared.annotations, instance);
+  const { ca, cert, key } = credentialKeys(peerName);
+  const written = of === remoteSecret(own) ? [peerName, ca, cert, key] : [peerName];
+  return written.filter((path) => shared.values[path] !== undefined && !record.has(path));
 }
 
 /** The certificates that a cluster has for a peer, if we put them there. */
 export function existingFor(own: Participant, peerName: string, instance: string): CredentialFacts | undefined {
   const secret = remoteSecret(own);
-  if (own.facts === undefined || isForeign(own.facts[secret], peerName, instance)) return undefined;
+  if (own.facts === undefined || foreignKeys(own, secret, peerName, instance).length > 0) return undefined;
   return own.facts.connectionCertificates.get(connectionKey(secret, peerName));
 }
 
@@ -103,7 +112,7 @@ export function linkWishes(
 ): ReadonlyMap<string, readonly ShareWish[]> {
   const wishes = new Map<string, readonly ShareWish[]>();
   const { peerName, intent, dial } = parts;
-  const isFree = (of: "kvstoremesh" | "clustermesh"): boolean => !isForeign(own.facts?.[of], peerName, instance);
+  const isFree = (of: "kvstoremesh" | "clustermesh"): boolean => foreignKeys(own, of, peerName, instance).length === 0;
   const keyOf = (of: "kvstoremesh" | "clustermesh") => shareKey(shareKinds.connection, namespace, objectNames[of]);
   const remote = remoteSecret(own);
   if (isFree(remote)) wishes.set(keyOf(remote), remoteWishes(own, parts));

@@ -18,6 +18,19 @@ const onCluster = (where: Where): string => `on cluster ${where.subject.cluster 
 
 const helm = (values: string): string => `helm upgrade cilium cilium/cilium --reuse-values ${values}`;
 
+type ForeignValues = {
+  readonly peer: string;
+  readonly secret: string;
+  readonly namespace: string;
+  readonly keys: readonly string[];
+  /** There is an entry, and not only files that would belong to one. */
+  readonly hasEntry: boolean;
+};
+
+/** A merge patch that takes keys out of a Secret. */
+const removal = (keys: readonly string[]): string =>
+  JSON.stringify({ data: Object.fromEntries(keys.map((key) => [key, null])) });
+
 type Pair = { readonly peer: string; readonly own: string; readonly theirs: string };
 
 type Lacking = readonly { readonly cluster: string; readonly family: string }[];
@@ -280,13 +293,26 @@ export const meshCatalogue = {
     why: "Before Cilium 1.19 such a connection is led back to this cluster's own clustermesh-apiserver.",
     fix: (_, where) => `${helm("--set clustermesh.apiserver.service.nodePort=<another port>")} ${onCluster(where)}`,
   }),
-  ForeignPeer: entry<{ peer: string; secret: string }>({
+  ForeignPeer: entry<ForeignValues>({
     severity: "warning",
-    what: ({ peer, secret }) =>
-      `Secret ${secret} has an entry for ${quote(peer)} that is not ours; it is left as it is`,
-    why: "Somebody else connected the two clusters. Whether they are connected is reported, and nothing is changed.",
-    fix: ({ peer, secret }, where) =>
-      `remove the entry to have it written from here: kubectl -n kube-system edit secret ${secret} (${word(peer)}) ${onCluster(where)}`,
+    what: ({ peer, secret, hasEntry }) =>
+      hasEntry
+        ? `Secret ${secret} has an entry for ${quote(peer)} that is not ours; it is left as it is`
+        : `Secret ${secret} has files for ${quote(peer)} that are not ours; they are left as they are`,
+    why: ({ hasEntry }) =>
+      hasEntry
+        ? "Somebody else connected the two clusters. Whether they are connected is reported, and nothing is changed."
+        : "A key that is overwritten cannot be put back, so this side is not connected before they are gone.",
+    fix: ({ secret, namespace, keys }, where) =>
+      `remove all of it to have it written from here: kubectl -n ${word(namespace)} patch secret ${secret} --type merge -p ${word(removal(keys))} ${onCluster(where)}`,
+  }),
+  KeyNotRestored: entry<{ secret: string; namespace: string; key: string }>({
+    severity: "warning",
+    what: ({ secret, key }) =>
+      `${quote(key)} of Secret ${secret} was somebody's before it was ours: ours is removed, and theirs cannot be put back`,
+    why: "Only the hash of what was there is recorded. A private key of ours must not stay behind.",
+    fix: ({ secret, namespace }, where) =>
+      `put it back from where it came, if it is needed: kubectl -n ${word(namespace)} edit secret ${secret} ${onCluster(where)}`,
   }),
   LinkDown: entry<{ peer: string; hint: string }>({
     severity: "warning",

@@ -2,7 +2,7 @@
 
 import type { Diagnostic } from "../core/diagnostic.ts";
 import { appendAll } from "../core/list.ts";
-import { entryFor, existingFor, isForeign, linkWishes, remoteSecret, understandsAliases } from "./connection.ts";
+import { entryFor, existingFor, foreignKeys, linkWishes, remoteSecret, understandsAliases } from "./connection.ts";
 import { type CertificateMemory, type NoCredential, type Shown, shownTo, trustOf } from "./credential.ts";
 import { atCluster, diagnose } from "./diagnostics.ts";
 import { addressesIn, dialOf, meshHostname, type NoReach, reachOf } from "./endpoint.ts";
@@ -35,7 +35,7 @@ export type Link = {
   /** What `to` has to hold so that `from` is let in. */
   readonly admission: ReadonlyMap<string, readonly ShareWish[]>;
   readonly shown: Shown | undefined;
-  /** Somebody else wrote the entry. */
+  /** Somebody else wrote the entry, or files that belong to one: it is theirs as a whole. */
   readonly isForeign: boolean;
 };
 
@@ -60,8 +60,10 @@ export function planLink(from: Participant, to: Participant, context: LinkContex
   if (peerName === undefined || from.facts === undefined || to.facts === undefined) return blockedLink(from, to, []);
   const mesh = binding.id;
   const secret = remoteSecret(from);
-  if (isForeign(from.facts[secret], peerName, instance)) {
-    const values = { peer: to.name, secret: objectNames[secret] };
+  const foreign = foreignKeys(from, secret, peerName, instance);
+  if (foreign.length > 0) {
+    const hasEntry = foreign.includes(peerName);
+    const values = { peer: to.name, secret: objectNames[secret], namespace: ciliumNamespace, keys: foreign, hasEntry };
     const advice = [diagnose("ForeignPeer", atCluster(mesh, from.name), values)];
     return { ...blockedLink(from, to, []), advice, isForeign: true };
   }

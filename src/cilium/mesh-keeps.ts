@@ -1,5 +1,5 @@
 // What stays although nothing wishes for it: everything of a mesh that cannot be judged, and every entry of a link that
-// is only blocked. An entry goes when its link is wanted no more, and only if it is certain whose it is.
+// is only blocked, or that somebody else wrote the other half of. An entry goes when its link is wanted no more, and only if it is certain whose it is.
 
 import type { ClusterId } from "../core/world.ts";
 import type { Link } from "./link.ts";
@@ -17,12 +17,12 @@ export function keepsShare(plan: MeshPlan, target: ClusterId, object: string, pa
   if (participants.refused.some(({ id }) => isSameCluster(id, target))) return true;
   if (!members.some(({ view }) => view.id === target)) return members.some(({ id }) => isSameCluster(id, target));
   const { from: leaving, to: arriving } = linksAt(plan, target);
-  if (path === usersKey) return arriving.some(({ blocked }) => blocked.length > 0);
+  if (path === usersKey) return arriving.some(isHeld);
   const peer = peerOf(object, path);
   const between = path.startsWith("user/")
     ? arriving.filter(({ from }) => from.ciliumName === peer)
     : leaving.filter(({ to }) => to.ciliumName === peer);
-  if (between.length > 0) return between.some(({ blocked }) => blocked.length > 0);
+  if (between.length > 0) return between.some(isHeld);
   // A cluster that is not seen may be the one; a cluster that is seen and not joined is not.
   const isKnown = members.some(({ ciliumName }) => ciliumName === peer);
   const isDoubtful = participants.refused.length > 0 || members.some(({ ciliumName }) => ciliumName === undefined);
@@ -34,6 +34,8 @@ export function keepsAll({ state: { binding }, participants }: MeshPlan): string
   if (binding.object.spec.suspend === true) return "is suspended";
   return binding.invalid !== undefined || participants.names.length < 2 ? "cannot be used" : undefined;
 }
+
+const isHeld = ({ blocked, isForeign }: Link): boolean => blocked.length > 0 || isForeign;
 
 type Ends = { readonly from: Link[]; readonly to: Link[] };
 

@@ -39,9 +39,11 @@ export function linkState({ from, to, blocked, isForeign }: Link, entryIsThere: 
   const peer = to.ciliumName;
   if (peer === undefined) return unknown("IdentityUnknown", `what ${to.name} calls itself is not known`);
   const [fault] = blocked;
-  if (!entryIsThere && !isForeign) {
-    const told = fault === undefined ? "is to be written" : fault.message;
-    return { ...names, ready: false, reason: fault?.code ?? "ToBeWritten", message: told };
+  if (!entryIsThere) {
+    const [reason, message] = isForeign
+      ? ["ForeignPeer", "is not written: files for it are there that are not ours"]
+      : ["ToBeWritten", "is to be written"];
+    return { ...names, ready: false, reason: fault?.code ?? reason, message: fault?.message ?? message };
   }
   if (
     !from.hasKvstoremesh &&

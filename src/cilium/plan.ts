@@ -7,6 +7,7 @@ import type { Plan, TargetPlan } from "../core/plan.ts";
 import type { Evidence, Poll, Report, Sample } from "../core/provider.ts";
 import { type ClusterId, type ClusterView, compareText, lastSeen } from "../core/world.ts";
 import { type CertificateMemory, certificateMemory } from "./credential.ts";
+import { atCluster, diagnose } from "./diagnostics.ts";
 import { planConnectivityIntents } from "./connectivity-intent.ts";
 import { planExposedServices } from "./exposed-service.ts";
 import { planFabrics } from "./fabric.ts";
@@ -19,7 +20,7 @@ import { sharedGate } from "./members.ts";
 import { planMeshes } from "./mesh.ts";
 import type { MeshState } from "./mesh-state.ts";
 import type { ShareFate, ShareWish } from "./share.ts";
-import { planShares } from "./share-objects.ts";
+import { type LostSecret, planShares } from "./share-objects.ts";
 
 /** What was decided for the whole fleet. */
 export type CiliumPlan = Plan & {
@@ -55,13 +56,14 @@ function planCilium(world: CiliumWorld, options: CiliumOptions, memory: Certific
   const viewOf = new Map(world.clusters.flatMap((view) => view.accesses.map((access) => [access, view.id] as const)));
   const joined = joinKinds([...kinds.values()], (target) => viewOf.get(target) ?? target);
   const fateOf = fates(world, all, kinds, joined.wishes);
+  const lost: Diagnostic[] = [];
   const targets = world.clusters.map((view): TargetPlan => {
     const facts = lastSeen(view.observed);
     const gap = gapOf(view, instance);
     const part = joined.parts.get(view.id);
     const shares =
       facts === undefined || instance === undefined
-        ? { desired: [], items: [] }
+        ? { desired: [], items: [], lost: [] }
         : planShares({
             facts,
             namespace: options.ciliumNamespace,
@@ -69,6 +71,7 @@ function planCilium(world: CiliumWorld, options: CiliumOptions, memory: Certific
             wishes: joined.wishes.get(view.id) ?? new Map<string, ShareWish[]>(),
             fateOf: (intent, object, path) => fateOf(intent, view.id, object, path),
           });
+    appendAll(lost, gap === undefined ? lostSecrets(shares.lost, view.name) : []);
     return {
       target: view.id,
       gap,
@@ -76,7 +79,18 @@ function planCilium(world: CiliumWorld, options: CiliumOptions, memory: Certific
       items: [...shares.items, ...(part?.items ?? [])],
     };
   });
-  return { targets, meshes, ...joined.rest };
+  const diagnostics = sortDiagnostics([...joined.diagnostics, ...lost]);
+  return { targets, meshes, ...joined.rest, diagnostics };
+}
+
+/** What its people should know of a secret that was theirs, before the plan that takes ours away is carried out. */
+function lostSecrets(lost: readonly LostSecret[], cluster: string): readonly Diagnostic[] {
+  return lost.flatMap(({ object, path, intents }) => {
+    const [namespace = "", secret = ""] = object.split("/");
+    return intents.map((intent) =>
+      diagnose("KeyNotRestored", atCluster(intent, cluster), { secret, namespace, key: path }),
+    );
+  });
 }
 
 function byKind(all: readonly CiliumIntent[]): IntentsByKind {
@@ -114,7 +128,7 @@ function joinKinds(plans: readonly KindPlan[], viewIdOf: (target: ClusterId) => 
     appendAll(diagnostics, plan.diagnostics);
     appendAll(samples, plan.samples);
   }
-  return { wishes, parts, rest: { polls, reports, samples, diagnostics: sortDiagnostics(diagnostics) } };
+  return { wishes, parts, diagnostics, rest: { polls, reports, samples } };
 }
 
 /** What is known of an intent that holds a share which nothing wishes for; without complete evidence, nothing. */

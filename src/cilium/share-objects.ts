@@ -24,15 +24,21 @@ export type SharesInput = {
   readonly fateOf: (intent: string, object: string, path: string) => ShareFate;
 };
 
+/** A secret that was in an object before us and cannot be put back, and for whom ours was there. */
+export type LostSecret = { readonly object: string; readonly path: string; readonly intents: readonly string[] };
+
 /** Plans every share on one cluster: of what is wished for, and of what a record of ours is on. */
 export function planShares(input: SharesInput): {
   readonly desired: readonly Desired[];
   readonly items: readonly Item[];
+  readonly lost: readonly LostSecret[];
 } {
   const { facts, namespace } = input;
   const desired: Desired[] = [];
   const items: Item[] = [];
+  const lost: LostSecret[] = [];
   const take = (plan: SharePlan): void => {
+    for (const each of plan.lost ?? []) lost.push({ object: plan.item?.name ?? "", ...each });
     if (plan.desired !== undefined) desired.push(plan.desired);
     if (plan.item !== undefined) items.push(plan.item);
   };
@@ -54,7 +60,7 @@ export function planShares(input: SharesInput): {
     if (!isWished && readRecord(shared.annotations, input.instance).size === 0) continue;
     take(shareOf(input, shareKinds.serviceAnnotations, name, shared));
   }
-  return { desired, items };
+  return { desired, items, lost };
 }
 
 const reasons: Readonly<Record<ShareKind, { readonly because: string; readonly releasedBecause: string }>> = {

@@ -7,6 +7,9 @@
 //   recorded, an intent in doubt     what is there                    as before
 //   recorded, no longer wished for   what was there before, unless    nothing
 //                                    somebody changed it since
+//
+// A secret is never recorded but by its hash, so nothing could put it back: one that is there before us stays, and what
+// we put in its place at a time when we did not know better goes without it.
 
 import { canonicalText, fieldsOf, listOf, textOf } from "../core/json.ts";
 import { shortHash } from "../core/naming.ts";
@@ -75,7 +78,12 @@ export type ShareInput = {
 };
 
 /** What is wanted of an object, and what is there; nothing at all, if it is none of our business. */
-export type SharePlan = { readonly desired: Desired | undefined; readonly item: Item | undefined };
+export type SharePlan = {
+  readonly desired: Desired | undefined;
+  readonly item: Item | undefined;
+  /** Where a secret of ours goes, and the one that was there before cannot be put back. */
+  readonly lost?: readonly { readonly path: string; readonly intents: readonly string[] }[];
+};
 
 const whateverIsThere = "*";
 
@@ -121,9 +129,11 @@ export function planShare(input: ShareInput): SharePlan {
   const next = new Map<string, ShareEntry>();
   const fields: Record<string, Field> = {};
   const sealed: Record<string, unknown> = {};
+  const lost: { readonly path: string; readonly intents: readonly string[] }[] = [];
   for (const path of [...new Set([...wishes.keys(), ...record.keys()])].sort(compareText)) {
     const [wish, before] = [wishes.get(path), record.get(path)];
     const present = object?.values[path] ?? null;
+    if (wish?.secret === true && before === undefined && present !== null) continue;
     if (wish !== undefined) {
       const was = before === undefined ? present : before.was;
       const set = wish.secret === true ? whateverIsThere : wish.value;
@@ -135,12 +145,17 @@ export function planShare(input: ShareInput): SharePlan {
     } else if (before !== undefined && before.intents.some((intent) => input.fateOf(intent, path) === "doubtful")) {
       next.set(path, before);
       fields[path] = present;
+    } else if (before?.set === whateverIsThere) {
+      fields[path] = null;
+      if (before.was !== null && present !== null) lost.push({ path, intents: before.intents });
     } else if (before !== undefined) {
-      fields[path] = before.set === whateverIsThere || before.set === present ? before.was : present;
+      fields[path] = before.set === present ? before.was : present;
     }
   }
+  if (next.size === 0 && record.size === 0) return { desired: undefined, item: undefined };
+  const told = lost.length === 0 ? {} : { lost };
   const item = object === undefined ? undefined : itemOf(input, object, record, fields);
-  if (next.size === 0) return { desired: undefined, item };
+  if (next.size === 0) return { desired: undefined, item, ...told };
   const intents = sorted([...next.values()].flatMap((entry) => entry.intents));
   const desired: Desired = {
     ...slotOf(input),
@@ -153,7 +168,7 @@ export function planShare(input: ShareInput): SharePlan {
     because: input.because,
     reasons: {},
   };
-  return { desired, item };
+  return { desired, item, ...told };
 }
 
 function itemOf(

@@ -103,6 +103,20 @@ describe("planShare", () => {
     expect(plan(broken, {})).toEqual({ desired: undefined, item: undefined });
   });
 
+  test("a secret of somebody's is never overwritten", () => {
+    const theirs = object({}, { values: { key: "sha256:theirs" } });
+    const wish = { path: "key", value: "sha256:ours", secret: true, sealed: "ours", intents: ["A"] } as const;
+    const input = { kind: "ConnectionSecret", name: "production/nginx", instance, object: theirs } as const;
+    const fateOf = (): ShareFate => "gone";
+    const common = { ...input, fateOf, because: "Joined", releasedBecause: "Parted" };
+    expect(planShare({ ...common, wishes: [wish] })).toEqual({ desired: undefined, item: undefined });
+    const { desired } = planShare({ ...common, wishes: [wish, { ...wish, path: "free" }] });
+    expect(desired?.fields).toEqual({
+      free: "sha256:ours",
+      [recordPath]: '{"free":{"for":["A"],"set":"*","was":null}}',
+    });
+  });
+
   test("another Causeway's record is not ours", () => {
     const shared = made(object({}), plan(object({}), { [key]: ["A"] }));
     const theirs = {
