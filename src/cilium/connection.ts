@@ -86,6 +86,19 @@ export function foreignKeys(
   return written.filter((path) => shared.values[path] !== undefined && !record.has(path));
 }
 
+/** Whether somebody else's entry leads the agents of a cluster past its KVStoreMesh: then only they know of the peer. */
+export function agentsGoElsewhere(own: Participant, peerName: string, instance: string, namespace: string): boolean {
+  if (!own.hasKvstoremesh || own.facts?.clustermesh?.isContentUnknown === true) return false;
+  if (foreignKeys(own, "clustermesh", peerName, instance).length === 0) return false;
+  const entry = own.facts?.connectionEntries?.get(connectionKey("clustermesh", peerName));
+  const ownEtcd = `${objectNames.apiserver}.${namespace}.svc`;
+  const isOwn = (url: string): boolean => {
+    const [, host = ""] = /^https?:\/\/([^:/]+)/.exec(url) ?? [];
+    return host === ownEtcd || host.startsWith(`${ownEtcd}.`);
+  };
+  return entry === undefined || entry.endpoints.length === 0 || !entry.endpoints.every(isOwn);
+}
+
 /** The certificates that a cluster has for a peer, if we put them there. */
 export function existingFor(own: Participant, peerName: string, instance: string): CredentialFacts | undefined {
   const secret = remoteSecret(own);

@@ -59,13 +59,9 @@ export function planLink(from: Participant, to: Participant, context: LinkContex
   const peerName = to.ciliumName;
   if (peerName === undefined || from.facts === undefined || to.facts === undefined) return blockedLink(from, to, []);
   const mesh = binding.id;
-  const secret = remoteSecret(from);
-  const foreign = foreignKeys(from, secret, peerName, instance);
-  if (foreign.length > 0) {
-    const hasEntry = foreign.includes(peerName);
-    const values = { peer: to.name, secret: objectNames[secret], namespace: ciliumNamespace, keys: foreign, hasEntry };
-    const advice = [diagnose("ForeignPeer", atCluster(mesh, from.name), values)];
-    return { ...blockedLink(from, to, []), advice, isForeign: true };
+  const foreign = foreignPeers(from, to, peerName, context);
+  if (foreignKeys(from, remoteSecret(from), peerName, instance).length > 0) {
+    return { ...blockedLink(from, to, []), advice: foreign, isForeign: true };
   }
   const unknown = unknownSecrets(from, to, context);
   if (unknown.length > 0) return blockedLink(from, to, unknown);
@@ -87,7 +83,7 @@ export function planLink(from: Participant, to: Participant, context: LinkContex
     return blockedLink(from, to, [diagnose("RemoteUsersUnreadable", atCluster(mesh, to.name), {})]);
   }
   const parts = { intent: mesh, peerName, dial: dial.value, trust: trust.value, shown: shown.value };
-  const advice: Diagnostic[] = [];
+  const advice: Diagnostic[] = [...foreign];
   if (shown.value.isLast && shown.value.notAfterMs !== undefined) {
     const values = { peer: to.name, notAfter: momentText(shown.value.notAfterMs) };
     advice.push(diagnose("CertificateExpires", atCluster(mesh, from.name), values));
@@ -98,6 +94,22 @@ export function planLink(from: Participant, to: Participant, context: LinkContex
   }
   const wishes = linkWishes(from, parts, ciliumNamespace, instance);
   return { from, to, blocked: [], advice, wishes, admission, shown: shown.value, isForeign: false };
+}
+
+/** What somebody else has for the peer in the Secrets that we would write to. */
+function foreignPeers(
+  from: Participant,
+  to: Participant,
+  peerName: string,
+  { binding, instance, ciliumNamespace: namespace }: LinkContext,
+): readonly Diagnostic[] {
+  const secrets = from.hasKvstoremesh ? (["kvstoremesh", "clustermesh"] as const) : (["clustermesh"] as const);
+  return secrets.flatMap((secret) => {
+    const keys = foreignKeys(from, secret, peerName, instance);
+    if (keys.length === 0) return [];
+    const values = { peer: to.name, secret: objectNames[secret], namespace, keys, hasEntry: keys.includes(peerName) };
+    return [diagnose("ForeignPeer", atCluster(binding.id, from.name), values)];
+  });
 }
 
 /** Secrets of which only that they are there is known: without what is in them nothing can be said, nor written. */

@@ -29,8 +29,16 @@ export const noMetrics = "AgentMetricsOff";
 export const nobodyKnows = (unknown: readonly LinkState[]): boolean =>
   unknown.length > 0 && unknown.every(({ reason }) => reason === noMetrics);
 
+/** What the Secrets of a cluster tell of a link. */
+export type LinkSight = {
+  /** There is an entry for the peer, whoever wrote it. */
+  readonly hasEntry: boolean;
+  /** Somebody else's entry leads the agents past KVStoreMesh: what that has does not reach them. */
+  readonly agentsGoElsewhere: boolean;
+};
+
 /** What the pods of a cluster say of a peer. */
-export function linkState({ from, to, blocked, isForeign }: Link, entryIsThere: boolean): LinkState {
+export function linkState({ from, to, blocked, isForeign }: Link, sight: LinkSight): LinkState {
   const names = { from: from.name, to: to.name };
   const unknown = (reason: string, message: string): LinkState => ({ ...names, ready: undefined, reason, message });
   if (from.view.observed.state !== "synced" || from.facts === undefined) {
@@ -39,20 +47,22 @@ export function linkState({ from, to, blocked, isForeign }: Link, entryIsThere: 
   const peer = to.ciliumName;
   if (peer === undefined) return unknown("IdentityUnknown", `what ${to.name} calls itself is not known`);
   const [fault] = blocked;
-  if (!entryIsThere) {
+  if (!sight.hasEntry) {
     const [reason, message] = isForeign
       ? ["ForeignPeer", "is not written: files for it are there that are not ours"]
       : ["ToBeWritten", "is to be written"];
     return { ...names, ready: false, reason: fault?.code ?? reason, message: fault?.message ?? message };
   }
+  const tellsKvstoremesh = from.hasKvstoremesh && !sight.agentsGoElsewhere;
   if (
-    !from.hasKvstoremesh &&
+    !tellsKvstoremesh &&
     from.facts.pods.every(({ app, metricsPort }) => app !== "cilium" || metricsPort === undefined)
   ) {
-    return unknown(noMetrics, "the agents have no metrics: set prometheus.enabled=true to make it known");
+    const why = sight.agentsGoElsewhere ? "an entry that is not ours leads the agents past KVStoreMesh; " : "";
+    return unknown(noMetrics, `${why}the agents have no metrics: set prometheus.enabled=true to make it known`);
   }
-  const polled = from.hasKvstoremesh ? from.facts.polledKvstoremesh : from.facts.polledAgents;
-  return { ...names, ...judge(polled, peer, from.hasKvstoremesh ? "KVStoreMesh" : "the agents") };
+  const polled = tellsKvstoremesh ? from.facts.polledKvstoremesh : from.facts.polledAgents;
+  return { ...names, ...judge(polled, peer, tellsKvstoremesh ? "KVStoreMesh" : "the agents") };
 }
 
 function judge(polled: readonly PolledRemotes[], peer: string, who: string): Omit<LinkState, "from" | "to"> {

@@ -3,7 +3,7 @@
 import { type Diagnostic, sortDiagnostics } from "../core/diagnostic.ts";
 import { appendAll, appendTo } from "../core/list.ts";
 import { type ClusterId, type ClusterView, lastSeen } from "../core/world.ts";
-import { remoteSecret } from "./connection.ts";
+import { agentsGoElsewhere, remoteSecret } from "./connection.ts";
 import type { CertificateMemory } from "./credential.ts";
 import { atBinding, atCluster, diagnose } from "./diagnostics.ts";
 import type { CiliumFacts } from "./facts.ts";
@@ -15,7 +15,7 @@ import { blockedLink, type Link, type LinkContext, planLink } from "./link.ts";
 import type { Gate } from "./members.ts";
 import { meshPolls } from "./mesh-polls.ts";
 import { meshReport } from "./mesh-report.ts";
-import { linkState, phaseOf } from "./mesh-status.ts";
+import { linkState, type LinkSight, phaseOf } from "./mesh-status.ts";
 import type { LinkState, MeshMember, MeshState } from "./mesh-state.ts";
 import { type Participant, type Participants, participantsOf } from "./participant.ts";
 import { checkMember, checkPair, isClusterName } from "./preflight.ts";
@@ -112,7 +112,7 @@ function planMesh(prepared: Prepared, context: LinkContext, clashes: ReadonlyMap
     appendAll(diagnostics, blocked);
     appendAll(diagnostics, advice);
   }
-  const states = links.map((link) => linkState(link, hasEntry(link)));
+  const states = links.map((link) => linkState(link, sightOf(link, context)));
   appendAll(diagnostics, downLinks(binding, states));
   const errors = errorsIn(diagnostics);
   const isUnseen = participants.all.some(({ view }) => view.observed.state !== "synced");
@@ -165,6 +165,12 @@ function hasEntry({ from, to }: Link): boolean {
   const secret = from.facts?.[remoteSecret(from)];
   return to.ciliumName !== undefined && (secret?.isContentUnknown ?? secret?.values[to.ciliumName] !== undefined);
 }
+
+/** What the Secrets of a cluster tell of a link. */
+const sightOf = (link: Link, { instance, ciliumNamespace }: LinkContext): LinkSight => ({
+  hasEntry: hasEntry(link),
+  agentsGoElsewhere: agentsGoElsewhere(link.from, link.to.ciliumName ?? "", instance, ciliumNamespace),
+});
 
 /**
  * Whether the clusters bear out that a mesh was connected: a tenant can write any phase into a status, and nothing into

@@ -9,6 +9,7 @@ import {
   get,
   joined,
   type Lab,
+  type LabCluster,
   makeLab,
   operationsOf,
   planOf,
@@ -22,12 +23,17 @@ const id = "ClusterMeshBinding/team/m";
 const remote = "cilium-kvstoremesh";
 
 /** A lab whose binding joins a and b, and in which somebody put something for b into a Secret of a. */
-function foreign(secret: string, texts: Readonly<Record<string, string>>): Lab {
-  const lab = makeLab([{ name: "a" }, { name: "b" }]);
+function foreign(secret: string, texts: Readonly<Record<string, string>>, agentMetrics = false): Lab {
+  const lab = makeLab([{ name: "a", agentMetrics }, { name: "b" }]);
   putSecret(clusterOf(lab, "a"), secret, texts);
   lab.intents.push(binding(["a", "b"]));
   return lab;
 }
+
+const agentPods = ({ objects }: LabCluster): readonly string[] =>
+  [...objects.values()].flatMap(({ kind, metadata }) =>
+    kind === "Pod" && metadata.labels["k8s-app"] === "cilium" ? [metadata.name as string] : [],
+  );
 
 /** What is said of somebody's entries on cluster a. */
 const foundAt = (lab: Lab) =>
@@ -80,6 +86,48 @@ describe("files of somebody's without an entry", () => {
     put(a, secret);
     expect(operationsOf(planOf(lab))).toEqual([]);
     expect(foundAt(lab)).toHaveLength(1);
+  });
+});
+
+describe("an entry of somebody's for the agents, where KVStoreMesh runs", () => {
+  const elsewhere = "endpoints:\n- https://198.51.100.99:2379\n";
+  const agents = "cilium-clustermesh";
+
+  test("is left alone and reported on", async () => {
+    const lab = foreign(agents, { b: elsewhere });
+    await converge(lab);
+    expect(secretTexts(clusterOf(lab, "a"), agents)).toEqual({ b: elsewhere });
+    expect(foundAt(lab).map(({ message }) => message)).toEqual([
+      `Secret ${agents} has an entry for "b" that is not ours; it is left as it is`,
+    ]);
+    expect(connectionsOf(lab, clusterOf(lab, "a"))).toEqual([["b", true]]);
+  });
+
+  test("that leads past KVStoreMesh: only the agents know whether they are connected", async () => {
+    const lab = foreign(agents, { b: elsewhere });
+    await converge(lab);
+    expect(planOf(lab).meshes.get(id)!.phase).not.toBe("Connected");
+    expect(conditionOf(lab, "MeshConnected")).toMatchObject({ status: "Unknown", reason: "AgentMetricsOff" });
+  });
+
+  test("that leads past KVStoreMesh: what the agents say is what counts", async () => {
+    const lab = foreign(agents, { b: elsewhere }, true);
+    await converge(lab);
+    expect(conditionOf(lab, "MeshConnected")).toMatchObject({ status: "True" });
+    for (const name of agentPods(clusterOf(lab, "a"))) clusterOf(lab, "a").behind.add(name);
+    expect(conditionOf(lab, "MeshConnected")).toMatchObject({ status: "False", reason: "NotReady" });
+  });
+
+  test("that leads to the cluster's own etcd: what KVStoreMesh says holds for the agents", async () => {
+    for (const host of [
+      "clustermesh-apiserver.kube-system.svc",
+      "clustermesh-apiserver.kube-system.svc.cluster.local",
+    ]) {
+      const lab = foreign(agents, { b: `endpoints:\n- https://${host}:2379\n` });
+      await converge(lab);
+      expect(foundAt(lab)).toHaveLength(1);
+      expect(conditionOf(lab, "MeshConnected")).toMatchObject({ status: "True" });
+    }
   });
 });
 

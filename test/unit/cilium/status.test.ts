@@ -369,5 +369,5 @@ test("another Causeway's entries are another's", async () => {
   lab.instance = "somebody else";
   const plan = planOf(lab);
   expect(operationsOf(plan)).toEqual([]);
-  expect(plan.diagnostics.filter(({ code }) => code === "ForeignPeer")).toHaveLength(2);
+  expect(plan.diagnostics.filter(({ code }) => code === "ForeignPeer")).toHaveLength(4);
 });
