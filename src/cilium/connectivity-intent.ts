@@ -1,10 +1,10 @@
 // ConnectivityIntent → Cilium policies on every cluster of the mesh, and what Cilium says of them.
 
 import type { Diagnostic } from "../core/diagnostic.ts";
-import { appendTo } from "../core/list.ts";
-import type { Content, Desired, Item } from "../core/plan.ts";
+import { appendAll, appendTo } from "../core/list.ts";
+import type { Content, Desired } from "../core/plan.ts";
 import type { Evidence, Poll, Report, Sample } from "../core/provider.ts";
-import { type ClusterId, lastSeen } from "../core/world.ts";
+import type { ClusterId } from "../core/world.ts";
 import type { CiliumFact } from "./fact.ts";
 import { find } from "./diagnostics-kinds.ts";
 import type { FlowVerdict, PolicyFacts } from "./facts.ts";
@@ -13,15 +13,13 @@ import { intentsGap, keptBecause, meshFinder } from "./kind-gate.ts";
 import type { KindPlan, PlanContext, TargetPart } from "./kind-plan.ts";
 import { judge, moment, namedClusters, settledReport, type StatusInput } from "./kind-status.ts";
 import type { MeshMember } from "./mesh-state.ts";
-import { intentField, makerOf, ownItem, ownKeys, ownLabels, slotOf } from "./own-object.ts";
+import { intentField, ownKeys, ownLabels, slotOf } from "./own-object.ts";
+import { policyItems, policyNames, policySpecField } from "./own-policies.ts";
 import { combineVerdicts, probePoll } from "./probe.ts";
 import { relayOf } from "./relay.ts";
 import { connectivitySamples } from "./samples.ts";
 
 const words = { done: "Applied", doing: "Applying", allDone: "AllClustersApplied" };
-
-/** The field that holds the whole spec of a policy, as canonical text. */
-export const policySpecField = "spec";
 
 /** Plans all ConnectivityIntents. */
 export function planConnectivityIntents(context: PlanContext): KindPlan {
@@ -33,11 +31,16 @@ export function planConnectivityIntents(context: PlanContext): KindPlan {
     byMember.get(intent)?.some((each) => each.member.view.id === view.id && each.isBlocked) ?? false;
 
   const desired = new Map<ClusterId, Desired[]>();
+  const taken = new Set<string>();
+  const takenKey = (target: ClusterId, intent: string, item: string): string => JSON.stringify([target, intent, item]);
   for (const { intent, gate, members } of all) {
     if (gate.state !== "open") continue;
     for (const { member, policies } of members) {
       for (const policy of policies) {
-        if (policy.isTaken) continue;
+        if (policy.takenBy !== undefined) {
+          taken.add(takenKey(member.view.id, intent.id, slotOf(policy.kind, policy.name)));
+          continue;
+        }
         appendTo(desired, member.view.id, {
           kind: policy.kind,
           name: policy.name,
@@ -56,15 +59,12 @@ export function planConnectivityIntents(context: PlanContext): KindPlan {
   }
   const perTarget = new Map<ClusterId, TargetPart>();
   const gap = intentsGap(context);
+  const names = policyNames(context.intents.connectivityIntents, context.instance);
+  const damaged: Diagnostic[] = [];
   for (const view of context.world.clusters) {
-    const facts = lastSeen(view.observed);
-    const fate = { gap, gates, view, isBlocked };
-    const items = (facts?.policies ?? []).flatMap((policy): Item[] => {
-      const maker = makerOf(policy.labels, policy.annotations, context.instance);
-      if (maker.who === "nobody" || !isOfAnIntent(policy)) return [];
-      const fields = { [policySpecField]: policy.spec, [intentField]: policy.annotations[ownKeys.intent] ?? null };
-      return [ownItem({ ...policy, name: fullName(policy), fields }, maker, fate)];
-    });
+    const isTold = (intent: string, item: string): boolean => taken.has(takenKey(view.id, intent, item));
+    const { items, findings } = policyItems(view, names, { gap, gates, view, isBlocked }, { context, isTold });
+    appendAll(damaged, findings);
     const wanted = desired.get(view.id) ?? [];
     if (items.length > 0 || wanted.length > 0) perTarget.set(view.id, { desired: wanted, items });
   }
@@ -72,7 +72,7 @@ export function planConnectivityIntents(context: PlanContext): KindPlan {
   const polls = new Map<ClusterId, Poll<CiliumFact>[]>();
   const reports = new Map<string, (evidence: Evidence) => Report>();
   const samples: Sample[] = [];
-  const diagnostics: Diagnostic[] = [];
+  const diagnostics = damaged.filter(({ mesh }) => mesh === undefined);
   for (const each of all) {
     const { intent, gate, members, clusters } = each;
     const isProbed = gate.state === "open" && intent.object.spec.probe?.enabled === true;
@@ -88,6 +88,7 @@ export function planConnectivityIntents(context: PlanContext): KindPlan {
     const verdict = isProbed ? combineVerdicts(intent, asked, unasked) : undefined;
     const findings = [
       ...each.findings,
+      ...damaged.filter(({ mesh }) => mesh === intent.id),
       ...(verdict?.reason === "ProbeFailed" ? [probeFailed(each, verdict.message)] : []),
     ];
     for (const finding of findings) diagnostics.push(finding);
@@ -112,13 +113,6 @@ export function planConnectivityIntents(context: PlanContext): KindPlan {
 
 const probeFailed = ({ intent }: Consideration, detail: string): Diagnostic =>
   find("ProbeFailed", intent, undefined, { detail });
-
-/** Whether a policy was made for an intent of this kind: nobody else's fate is decided here. */
-const isOfAnIntent = ({ annotations }: PolicyFacts): boolean =>
-  annotations[ownKeys.intent]?.startsWith("ConnectivityIntent/") !== false;
-
-const fullName = ({ namespace, name }: PolicyFacts): string =>
-  namespace === undefined ? name : `${namespace}/${name}`;
 
 /** A policy as it is written. */
 export function policyManifest(

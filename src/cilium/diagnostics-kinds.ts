@@ -23,6 +23,13 @@ function edit({ mesh }: Where): string {
   return `kubectl -n ${word(namespace)} edit ${word(kind.toLowerCase())} ${word(name)}`;
 }
 
+/** The command that shows an object of a cluster. */
+function look(kind: string, object: string, { subject }: Where): string {
+  const [name = "", namespace] = object.split("/").toReversed();
+  const place = namespace === undefined ? "" : `-n ${word(namespace)} `;
+  return `kubectl ${place}get ${kind.toLowerCase()} ${word(name)} -o yaml on cluster ${subject.cluster ?? "<cluster>"}`;
+}
+
 /** The catalogue of codes; `docs/diagnostics-cilium-kinds.md` has a section for each. */
 export const kindsCatalogue = {
   // — every kind —
@@ -61,6 +68,12 @@ export const kindsCatalogue = {
     what: (v) => `namespace ${quote(v.namespace)} does not exist on this cluster`,
     why: "What is asked for lies in it; no namespace is created, and until it is there nothing here is served.",
     fix: (v) => `kubectl create namespace ${word(v.namespace)}, if it should be there`,
+  }),
+  MarksDamaged: entry<{ kind: string; object: string }>({
+    severity: "warning",
+    what: (v) => `${v.kind} ${v.object} may be ours, and its marks do not say so: it is left as it is, in force`,
+    why: "Somebody changed its labels or annotations. What cannot be told to be ours is never removed.",
+    fix: (v, where) => `${look(v.kind, v.object, where)}; delete it, if nobody needs it`,
   }),
   // — Services —
   ServiceNotFound: entry<{ service: string }>({
@@ -137,11 +150,11 @@ export const kindsCatalogue = {
     why: "A policy that is not accepted is not enforced.",
     fix: (_, where) => `correct the intent: ${edit(where)}`,
   }),
-  PolicyNameTaken: entry<{ policy: string; who: string }>({
+  PolicyNameTaken: entry<{ kind: string; policy: string; who: string }>({
     severity: "error",
     what: (v) => `${v.policy} exists already and belongs to ${v.who}`,
     why: "What others wrote is never changed.",
-    fix: (v) => `delete ${v.policy}, if nobody needs it, or rename the intent`,
+    fix: (v, where) => `${look(v.kind, v.policy, where)}; delete it, if nobody needs it, or rename the intent`,
   }),
   PolicyNotEnforced: entry<{ setting: string }>({
     severity: "warning",

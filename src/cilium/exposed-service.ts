@@ -3,6 +3,7 @@
 
 import { type Diagnostic, listSome } from "../core/diagnostic.ts";
 import { appendTo } from "../core/list.ts";
+import { labelValue } from "../core/naming.ts";
 import type { Desired, Item } from "../core/plan.ts";
 import type { Evidence, Report, Sample } from "../core/provider.ts";
 import { type ClusterId, compareText, lastSeen } from "../core/world.ts";
@@ -31,7 +32,7 @@ import {
 import { type KindPlan, type PlanContext, shareKey, shareKinds, type TargetPart, wholeKinds } from "./kind-plan.ts";
 import { judge, namedClusters, type Outcome, settledReport, type StatusInput } from "./kind-status.ts";
 import type { MeshMember } from "./mesh-state.ts";
-import { makerOf, ownItem, ownLabels, slotOf } from "./own-object.ts";
+import { damageFinding, type Maker, makerOf, ownItem, ownKeys, ownLabels, slotOf } from "./own-object.ts";
 import { exposureSamples } from "./samples.ts";
 import { globalAnnotations, joinWishes } from "./service-annotations.ts";
 import { chooseMembers } from "./service-checks.ts";
@@ -71,13 +72,23 @@ export function planExposedServices(context: PlanContext): KindPlan {
   const isBlocked = (intent: string, { view }: MeshMember): boolean => blocked.get(intent)?.has(view.id) ?? false;
   const gap = intentsGap(context);
   const perTarget = new Map<ClusterId, TargetPart>();
+  const damaged: Diagnostic[] = [];
   for (const view of context.world.clusters) {
     const desired = wanted.desired.get(view.id) ?? [];
     const fate = { gap, gates, view, isBlocked };
     const items: Item[] = [];
     for (const service of lastSeen(view.observed)?.services.values() ?? []) {
-      const maker = makerOf(service.labels, service.shared.annotations, context.instance);
-      if (maker.who !== "nobody") items.push(ownItem(objectOf(service), maker, fate));
+      const maker = exposedMaker(service, context);
+      if (maker.who === "nobody") continue;
+      const item = ownItem(objectOf(service), maker, fate);
+      items.push(item);
+      if (maker.who === "another" || maker.intent !== undefined) continue;
+      // What is wanted is put right.
+      if (desired.some(({ slot }) => slot === item.slot)) continue;
+      const intent = all.find((each) => each.intent.id === maker.claimed);
+      const found = damageFinding({ kind: "Service", name: item.name, intent: intent?.intent, view, context });
+      if (found.mesh === undefined) damaged.push(found);
+      else intent?.findings.push(found);
     }
     if (items.length > 0 || desired.length > 0) perTarget.set(view.id, { desired, items });
   }
@@ -101,11 +112,24 @@ export function planExposedServices(context: PlanContext): KindPlan {
       if (gate === undefined || view === undefined) return false;
       return keptBecause(gate, view, (member) => isBlocked(intent, member)) !== undefined;
     },
-    diagnostics: all.flatMap(({ findings }) => findings),
+    diagnostics: [...all.flatMap(({ findings }) => findings), ...damaged],
     reports,
     polls: new Map(),
     samples,
   };
+}
+
+/** Tells who made a Service. Its name alone proves little: of the two marks that name the intent, one must agree with it. */
+function exposedMaker(service: ServiceFacts, { instance, intents }: PlanContext): Maker {
+  const { name, labels, shared } = service;
+  const maker = makerOf(labels, shared.annotations, instance);
+  if (maker.who !== "us" || maker.intent !== undefined) return maker;
+  const { claimed = "" } = maker;
+  const called = claimed.slice(claimed.lastIndexOf("/") + 1);
+  if (claimed.startsWith("ExposedService/") && exposedName(called) === name) return { who: "us", intent: claimed };
+  const labelled = intents.exposedServices.find(({ id }) => labels[ownKeys.intent] === labelValue(id));
+  if (labelled === undefined || exposedName(labelled.place.name) !== name) return maker;
+  return { who: "us", intent: labelled.id };
 }
 
 const objectOf = (

@@ -10,7 +10,7 @@ import type { ConnectivityIntentIntent } from "./intent.ts";
 import { type Gate, gateOf, memberGap, type MeshFinder, type OutcomeGap } from "./kind-gate.ts";
 import type { Outcome } from "./kind-status.ts";
 import type { MeshMember, MeshState, Version } from "./mesh-state.ts";
-import { makerOf } from "./own-object.ts";
+import { policyMaker } from "./own-policies.ts";
 import {
   clustersIn,
   type Direction,
@@ -27,8 +27,8 @@ export type WantedPolicy = {
   readonly kind: PolicyFacts["kind"];
   readonly name: string;
   readonly spec: string;
-  /** Somebody else has something of that name. */
-  readonly isTaken: boolean;
+  /** Who else has something of that name. */
+  readonly takenBy: string | undefined;
 };
 
 /** What is wanted on one cluster. */
@@ -190,17 +190,19 @@ function wantedPolicy(
   // A cluster that cannot be asked for its name now must not be cut off for it.
   const admitted =
     isComplete || present === undefined ? clusters : [...new Set([...clusters, ...clustersIn(present.spec)])];
-  const maker = present && makerOf(present.labels, present.annotations, instance);
+  const maker = present && policyMaker(present, instance, intent.id);
   return {
     policy: {
       kind,
       name: namespace === undefined ? plain : `${namespace}/${plain}`,
       spec: policySpec({ spec, direction, clusters: admitted, features }),
-      isTaken: maker !== undefined && maker.who !== "us",
+      takenBy: maker === undefined || maker.who === "us" ? undefined : takers[maker.who],
     },
     present,
   };
 }
+
+const takers = { another: "another Causeway", nobody: "somebody else: it does not carry our marks" } as const;
 
 type PolicyState = Pick<Outcome, "state" | "reason" | "message" | "final"> & {
   readonly finding?: (intent: ConnectivityIntentIntent, cluster: string) => Diagnostic;
@@ -208,16 +210,16 @@ type PolicyState = Pick<Outcome, "state" | "reason" | "message" | "final"> & {
 
 /** How far one policy is, by what is there and by what Cilium says of it. */
 function stateOf(
-  { name, spec, isTaken }: WantedPolicy,
+  { kind, name, spec, takenBy }: WantedPolicy,
   present: PolicyFacts | undefined,
   version: Version,
   facts: CiliumFacts,
 ): PolicyState {
-  if (isTaken) {
-    const values = { policy: name, who: "another Causeway" };
+  if (takenBy !== undefined) {
+    const values = { kind, policy: name, who: takenBy };
     const finding = (intent: ConnectivityIntentIntent, cluster: string): Diagnostic =>
       find("PolicyNameTaken", intent, cluster, values);
-    return { state: "failed", reason: "PolicyNameTaken", message: `${name} belongs to another Causeway`, finding };
+    return { state: "failed", reason: "PolicyNameTaken", message: `${name} belongs to ${takenBy}`, finding };
   }
   if (present === undefined || present.spec !== spec) {
     return { state: "pending", reason: "Applying", message: `${name} is to be written` };

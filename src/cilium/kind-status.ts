@@ -100,7 +100,7 @@ function judgeShut(
   const left = evidence.remainders.filter((rest) => !isClean(rest));
   const message =
     reason === "Terminating"
-      ? `${gate.message}; ${listSome(left.map(remainderText)) || nothingLeft(evidence)}`
+      ? `${gate.message}; ${leftText(left.map(remainderText), evidence)}`
       : `${gate.message}; what was written before stays`;
   const isInvalid = reason === "SpecInvalid";
   const isSuspended = reason === "Suspended";
@@ -164,9 +164,13 @@ export const condition = (type: string, status: Condition["status"], reason: str
   message,
 });
 
-/** What is said of a deleted object when no cluster is known to hold anything of it. */
-export const nothingLeft = ({ remainders }: Evidence): string =>
-  remainders.length === 0 ? "no cluster is known that it was written to" : "nothing of it is left";
+/** What is left of an intent that is being deleted, and what may be: all that is found of one then is about that. */
+export function leftText(where: readonly string[], { remainders, diagnostics }: Evidence): string {
+  const told = diagnostics.filter(({ severity }) => severity !== "info").map(({ message }) => message);
+  if (told.length > 0) return `${listSome(where) || "nothing that is known to be ours is left"}; ${listSome(told, 3)}`;
+  if (remainders.length === 0) return "no cluster is known that it was written to";
+  return listSome(where) || "nothing of it is left";
+}
 
 function remainderText({ member, observed, objects }: Remainder): string {
   const count = objects === 1 ? "1 object" : `${objects} objects`;

@@ -5,7 +5,7 @@ import { type Diagnostic, listSome } from "../core/diagnostic.ts";
 import { type Evidence, isClean, type Remainder, type Report } from "../core/provider.ts";
 import type { Condition } from "../core/status.ts";
 import { isShut } from "../core/world.ts";
-import { condition, nothingLeft, settledReport } from "./kind-status.ts";
+import { condition, leftText, settledReport } from "./kind-status.ts";
 import { momentText } from "./link.ts";
 import type { MeshPlan } from "./mesh.ts";
 import { keepsAll } from "./mesh-keeps.ts";
@@ -140,12 +140,7 @@ function readyCondition({ state }: MeshPlan, connected: Condition, evidence: Evi
   if (binding.terminating) {
     const left = evidence.remainders.filter((rest) => !isClean(rest));
     const where = left.map((rest) => `${rest.member.name}: ${remainderText(rest)}`);
-    return condition(
-      "Ready",
-      "False",
-      "Terminating",
-      `it is being deleted; ${listSome(where) || nothingLeft(evidence)}`,
-    );
+    return condition("Ready", "False", "Terminating", `it is being deleted; ${leftText(where, evidence)}`);
   }
   if (binding.object.spec.suspend === true) {
     return condition("Ready", "Unknown", "Suspended", "spec.suspend is true: nothing is written on behalf of it");

@@ -2,9 +2,13 @@
 
 import { labelValue } from "../core/naming.ts";
 import type { IfUnwanted, Item } from "../core/plan.ts";
-import type { ClusterView } from "../core/world.ts";
+import type { Diagnostic } from "../core/diagnostic.ts";
+import { type ClusterView, lastSeen } from "../core/world.ts";
+import { diagnoseKind, find } from "./diagnostics-kinds.ts";
 import type { CiliumFacts } from "./facts.ts";
-import { type Gate, keptBecause, type OutcomeGap } from "./kind-gate.ts";
+import { type Gate, keptBecause, type MeshedIntent, type OutcomeGap } from "./kind-gate.ts";
+import type { PlanContext } from "./kind-plan.ts";
+import { membersOf, sharedGate } from "./members.ts";
 import type { MeshMember } from "./mesh-state.ts";
 import { managedBy, managedByLabel } from "./share.ts";
 
@@ -23,7 +27,8 @@ export const ownLabels = (instance: string, intent: string): Readonly<Record<str
 
 /** Who made an object; nobody we know of, if it does not say. */
 export type Maker =
-  | { readonly who: "us"; readonly intent: string | undefined }
+  /** Without an intent its marks do not agree, and `claimed` is the one that some of them name. */
+  | { readonly who: "us"; readonly intent: string | undefined; readonly claimed?: string | undefined }
   | { readonly who: "another" }
   | { readonly who: "nobody" };
 
@@ -37,7 +42,25 @@ export function makerOf(
   if (labels[ownKeys.instance] !== labelValue(instance)) return { who: "another" };
   const intent = annotations[ownKeys.intent];
   const isWhole = intent !== undefined && labels[ownKeys.intent] === labelValue(intent);
-  return { who: "us", intent: isWhole ? intent : undefined };
+  return isWhole ? { who: "us", intent } : { who: "us", intent: undefined, claimed: intent };
+}
+
+/**
+ * Tells who made an object of which somebody may have changed the marks. It is ours, too, if it says that a Causeway
+ * made it, does not name another one, and has the name that only we would give it: `named` is the intent in that name.
+ */
+export function makerByName(
+  labels: Readonly<Record<string, string>>,
+  annotations: Readonly<Record<string, string>>,
+  instance: string,
+  named: () => string | undefined,
+): Maker {
+  const maker = makerOf(labels, annotations, instance);
+  if (maker.who === "another" || (maker.who === "us" && maker.intent !== undefined)) return maker;
+  const says = labels[ownKeys.instance] ?? labelValue(instance);
+  if (labels[managedByLabel] !== managedBy || says !== labelValue(instance)) return maker;
+  const intent = named();
+  return intent === undefined ? maker : { who: "us", intent };
 }
 
 /** What is needed to judge an object of ours that nothing wants. */
@@ -78,9 +101,30 @@ export function ownItem(
     return { ...common, intent: undefined, standing: { owner: "other", who: "another Causeway" } };
   }
   const ifUnwanted = fateOf(maker.intent, fate);
-  const intents = maker.intent === undefined ? [] : [maker.intent];
+  const whose = maker.intent ?? maker.claimed;
+  const intents = whose === undefined ? [] : [whose];
   return { ...common, intent: maker.intent, intents, standing: { owner: "us", adopted: false, ifUnwanted } };
 }
+
+/** Says of an object that it may be ours: to the people of the intent, if the cluster is theirs, and else to nobody's. */
+export function damageFinding({ kind, name, intent, view, context }: Damage): Diagnostic {
+  const all = lastSeen(context.world.intents) ?? [];
+  const members = intent === undefined ? [] : membersOf(intent, sharedGate(all, context.options.mgmtNamespace));
+  const member = members.find(({ id }) => view.accesses.includes(id));
+  if (intent !== undefined && member !== undefined) {
+    return find("MarksDamaged", intent, member.name, { kind, object: name });
+  }
+  return diagnoseKind("MarksDamaged", { subject: { cluster: view.name, kind, name } }, { kind, object: name });
+}
+
+type Damage = {
+  readonly kind: string;
+  readonly name: string;
+  /** Whose it may be. */
+  readonly intent: MeshedIntent | undefined;
+  readonly view: ClusterView<CiliumFacts>;
+  readonly context: PlanContext;
+};
 
 /** What an object of ours is: its name says it all, since it is made of the intent. */
 export const slotOf = (kind: string, name: string): string => `${kind}/${name}`;

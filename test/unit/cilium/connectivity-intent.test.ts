@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { parse, stringify } from "yaml";
 import { planConnectivityIntents, policyManifest } from "../../../src/cilium/connectivity-intent.ts";
-import type { CiliumFacts } from "../../../src/cilium/facts.ts";
+import type { CiliumFacts, PolicyFacts } from "../../../src/cilium/facts.ts";
 import type { KindPlan } from "../../../src/cilium/kind-plan.ts";
 import { diff } from "../../../src/core/diff.ts";
 import {
@@ -444,6 +444,75 @@ describe("what becomes of policies that nothing wants", () => {
     expect(fates(plan)).toEqual(["other", "other"]);
     expect(plan.perTarget.get(idOf("ffm"))?.desired).toEqual([]);
     expect(plan.diagnostics.map(({ code }) => code)).toContain("PolicyNameTaken");
+  });
+
+  describe("somebody changed their marks", () => {
+    const leaving = connectivityIntent(sample, { terminating: true, status: { appliedClusters: ["ffm"] } });
+    type Marks = { readonly [key: string]: string };
+    const marked = (change: (labels: Marks, annotations: Marks) => Partial<PolicyFacts>, of = leaving) =>
+      planConnectivityIntents(
+        context(
+          [of],
+          [
+            mesh([
+              member("ffm", {
+                facts: { policies: held.map((each) => ({ ...each, ...change(each.labels, each.annotations) })) },
+              }),
+            ]),
+          ],
+        ),
+      );
+    const without = (marks: Marks, ...keys: readonly string[]): Marks =>
+      Object.fromEntries(Object.entries(marks).filter(([key]) => !keys.includes(key)));
+    const codes = (plan: KindPlan): readonly string[] => plan.diagnostics.map(({ code }) => code);
+
+    test("the name is made of the intent: with what is left of the marks it proves that they are ours, and they go", () => {
+      const changes = [
+        (labels: Marks) => ({ labels: { ...labels, "causeway.dev/intent": "x" } }),
+        (labels: Marks) => ({ labels: without(labels, "causeway.dev/intent", "causeway.dev/instance") }),
+        (_: Marks, annotations: Marks) => ({ annotations: without(annotations, "causeway.dev/intent") }),
+        (_: Marks, annotations: Marks) => ({ annotations: { ...annotations, "causeway.dev/intent": "x" } }),
+      ];
+      for (const change of changes) {
+        expect(fates(marked(change))).toEqual(["delete IntentTerminating", "delete IntentTerminating"]);
+        expect(codes(marked(change))).toEqual([]);
+        const { desired = [], items = [] } = marked(change, intent).perTarget.get(idOf("ffm")) ?? {};
+        const { operations } = diff({ target: idOf("ffm"), gap: undefined, desired, items });
+        expect(operations.map(({ action }) => action)).toEqual(["update", "update"]);
+      }
+    });
+
+    test("without any mark they stay, are counted and told of, and nobody says that nothing is left", () => {
+      const plan = marked(() => ({ labels: {}, annotations: {} }));
+      expect(fates(plan)).toEqual(["hold IdentityDamaged", "hold IdentityDamaged"]);
+      expect(plan.perTarget.get(idOf("ffm"))?.items.map(({ intents }) => intents)).toEqual([[intent.id], [intent.id]]);
+      expect(codes(plan)).toEqual(["MarksDamaged", "MarksDamaged"]);
+      const [found] = plan.diagnostics;
+      expect(found).toMatchObject({ mesh: intent.id, subject: { cluster: "ffm" } });
+      expect(found?.fix).toContain(`kubectl -n production get ciliumnetworkpolicy causeway-web-to-db-egress-`);
+      const { conditions } = reportFor(plan, leaving, { diagnostics: plan.diagnostics });
+      expect(conditions.find(({ type }) => type === "Ready")?.message).toContain(found?.message);
+    });
+
+    test("without any mark they are not changed while they are wanted, and it is not said that they are another's", () => {
+      const plan = marked(() => ({ labels: {}, annotations: {} }), intent);
+      expect(plan.perTarget.get(idOf("ffm"))?.desired).toEqual([]);
+      const told = plan.diagnostics.filter(({ code }) => code !== "IsolationStarts");
+      expect(told.map(({ code }) => code)).toEqual(["PolicyNameTaken", "PolicyNameTaken"]);
+      expect(told[0]?.message).toContain("does not carry our marks");
+    });
+
+    test("another Causeway's marks on a name that is ours: it stays, and that is told", () => {
+      const plan = marked((labels) => ({ labels: { ...labels, "causeway.dev/instance": "there" } }));
+      expect(fates(plan)).toEqual(["other", "other"]);
+      expect(codes(plan)).toEqual(["MarksDamaged", "MarksDamaged"]);
+    });
+
+    test("a copy under another name is nobody's to remove, and that is told", () => {
+      const plan = marked((labels) => ({ name: "copy", labels: { ...labels, "causeway.dev/intent": "x" } }));
+      expect(fates(plan)).toEqual(["hold IdentityDamaged", "hold IdentityDamaged"]);
+      expect(codes(plan)).toContain("MarksDamaged");
+    });
   });
 
   test("a cluster that cannot be asked for its name is not cut off from those that admit it", () => {

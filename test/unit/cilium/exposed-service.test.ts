@@ -288,6 +288,26 @@ describe("clusters", () => {
     const plan = planExposedServices(context([leaving], [mesh([ffm({}, written)])]));
     expect(operations(plan).map(({ action, reason }) => `${action} ${reason}`)).toEqual(["delete IntentTerminating"]);
   });
+
+  test("a Service whose marks somebody changed goes if one of them and the name agree, and else it is told of", () => {
+    const written = shown(planExposedServices(context([intent], [mesh([ffm()])])));
+    const leaving = exposedService(shop, { terminating: true });
+    const planned = (labels: object, annotations: object) => {
+      const noted = { ...written.shared, annotations: { ...written.shared.annotations, ...annotations } };
+      const changed = { ...written, labels: { ...written.labels, ...labels }, shared: noted };
+      return planExposedServices(context([leaving], [mesh([ffm({}, changed)])]));
+    };
+    const key = "causeway.dev/intent";
+    for (const plan of [planned({ [key]: "x" }, {}), planned({}, { [key]: "x" })]) {
+      expect(operations(plan).map(({ action, reason }) => `${action} ${reason}`)).toEqual(["delete IntentTerminating"]);
+      expect(plan.diagnostics).toEqual([]);
+    }
+    const doubtful = planned({ [key]: "x" }, { [key]: "y" });
+    expect(operations(doubtful)).toEqual([]);
+    expect(doubtful.diagnostics.map(({ code, subject }) => `${code} ${subject.kind}`)).toEqual([
+      "MarksDamaged Service",
+    ]);
+  });
 });
 
 test("the name of a Service is a DNS label, whatever the intent is called", () => {
