@@ -75,6 +75,12 @@ export const kindsCatalogue = {
     why: "Somebody changed its labels or annotations. What cannot be told to be ours is never removed.",
     fix: (v, where) => `${look(v.kind, v.object, where)}; delete it, if nobody needs it`,
   }),
+  RecordUnreadable: entry<{ kind: string; object: string }>({
+    severity: "warning",
+    what: (v) => `what was recorded on ${v.kind} ${v.object} cannot be read: what we wrote there before may stay`,
+    why: "Somebody changed annotation causeway.dev/shares-…, which says what of the object is ours and what was there before. Nothing is taken away by guessing.",
+    fix: (v, where) => `${look(v.kind, v.object, where)}; take away what nobody needs, then that annotation`,
+  }),
   // — Services —
   ServiceNotFound: entry<{ service: string }>({
     severity: "error",

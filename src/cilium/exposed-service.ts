@@ -30,7 +30,7 @@ import {
   type OutcomeGap,
 } from "./kind-gate.ts";
 import { type KindPlan, type PlanContext, shareKey, shareKinds, type TargetPart, wholeKinds } from "./kind-plan.ts";
-import { judge, namedClusters, type Outcome, settledReport, type StatusInput } from "./kind-status.ts";
+import { foundOf, judge, namedClusters, type Outcome, settledReport, type StatusInput } from "./kind-status.ts";
 import type { MeshMember } from "./mesh-state.ts";
 import { damageFinding, type Maker, makerOf, ownItem, ownKeys, ownLabels, slotOf } from "./own-object.ts";
 import { exposureSamples } from "./samples.ts";
@@ -315,6 +315,6 @@ function reportOf(each: Considered, evidence: Evidence, nowMs: number): Report {
     nowMs,
     fields: { phase, endpoints: all.sort((a, b) => compareText(a.clusterName, b.clusterName)) },
     conditions,
-    findings,
+    findings: foundOf(findings, evidence),
   });
 }

@@ -8,7 +8,7 @@ import type { CiliumFacts, ServiceFacts } from "./facts.ts";
 import type { GlobalServiceIntent } from "./intent.ts";
 import { byAge, type Gate, gateOf, keptBecause, memberGap, meshFinder, type OutcomeGap } from "./kind-gate.ts";
 import { type KindPlan, type PlanContext, shareKey, shareKinds } from "./kind-plan.ts";
-import { judge, namedClusters, type Outcome, settledReport, type StatusInput } from "./kind-status.ts";
+import { foundOf, judge, namedClusters, type Outcome, settledReport, type StatusInput } from "./kind-status.ts";
 import type { MeshMember, MeshState } from "./mesh-state.ts";
 import { globalServiceSamples } from "./samples.ts";
 import { type AnnotationPlan, planAnnotations } from "./service-annotations.ts";
@@ -260,6 +260,6 @@ function reportOf(each: Considered, evidence: Evidence, nowMs: number): Report {
       endpointSummary: summaryOf(each),
     },
     conditions,
-    findings,
+    findings: foundOf(findings, evidence),
   });
 }

@@ -172,6 +172,11 @@ export function leftText(where: readonly string[], { remainders, diagnostics }: 
   return listSome(where) || "nothing of it is left";
 }
 
+/** What is found of an intent: by its own kind, and by whoever joined the shares of all kinds. */
+export const foundOf = (findings: readonly Diagnostic[], { diagnostics }: Evidence): readonly Diagnostic[] => [
+  ...new Set([...findings, ...diagnostics]),
+];
+
 function remainderText({ member, observed, objects }: Remainder): string {
   const count = objects === 1 ? "1 object" : `${objects} objects`;
   if (observed.state === "synced") return `${member.name}: ${count} to be cleaned up`;

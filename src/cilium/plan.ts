@@ -21,6 +21,7 @@ import { planMeshes } from "./mesh.ts";
 import type { MeshState } from "./mesh-state.ts";
 import type { ShareFate, ShareWish } from "./share.ts";
 import { type LostSecret, planShares } from "./share-objects.ts";
+import { spoiltRecords } from "./spoilt-record.ts";
 
 /** What was decided for the whole fleet. */
 export type CiliumPlan = Plan & {
@@ -56,14 +57,14 @@ function planCilium(world: CiliumWorld, options: CiliumOptions, memory: Certific
   const viewOf = new Map(world.clusters.flatMap((view) => view.accesses.map((access) => [access, view.id] as const)));
   const joined = joinKinds([...kinds.values()], (target) => viewOf.get(target) ?? target);
   const fateOf = fates(world, all, kinds, joined.wishes);
-  const lost: Diagnostic[] = [];
+  const found: Diagnostic[] = [];
   const targets = world.clusters.map((view): TargetPlan => {
     const facts = lastSeen(view.observed);
     const gap = gapOf(view, instance);
     const part = joined.parts.get(view.id);
     const shares =
       facts === undefined || instance === undefined
-        ? { desired: [], items: [], lost: [] }
+        ? { desired: [], items: [], lost: [], spoilt: [] }
         : planShares({
             facts,
             namespace: options.ciliumNamespace,
@@ -71,7 +72,8 @@ function planCilium(world: CiliumWorld, options: CiliumOptions, memory: Certific
             wishes: joined.wishes.get(view.id) ?? new Map<string, ShareWish[]>(),
             fateOf: (intent, object, path) => fateOf(intent, view.id, object, path),
           });
-    appendAll(lost, gap === undefined ? lostSecrets(shares.lost, view.name) : []);
+    appendAll(found, gap === undefined ? lostSecrets(shares.lost, view.name) : []);
+    appendAll(found, spoiltRecords(shares.spoilt, view, context));
     return {
       target: view.id,
       gap,
@@ -79,7 +81,7 @@ function planCilium(world: CiliumWorld, options: CiliumOptions, memory: Certific
       items: [...shares.items, ...(part?.items ?? [])],
     };
   });
-  const diagnostics = sortDiagnostics([...joined.diagnostics, ...lost]);
+  const diagnostics = sortDiagnostics([...joined.diagnostics, ...found]);
   return { targets, meshes, ...joined.rest, diagnostics };
 }
 

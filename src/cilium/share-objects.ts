@@ -9,7 +9,15 @@ import { shareKey, type ShareKind, shareKinds } from "./kind-plan.ts";
 import { aliasPath, present, usersKey } from "./object-reader.ts";
 import { withoutUsers } from "./remote-users.ts";
 import { objectNames } from "./resources.ts";
-import { planShare, readRecord, type ShareFate, type SharedObject, type SharePlan, type ShareWish } from "./share.ts";
+import {
+  isRecordSpoilt,
+  planShare,
+  readRecord,
+  type ShareFate,
+  type SharedObject,
+  type SharePlan,
+  type ShareWish,
+} from "./share.ts";
 
 /** The field that holds what is others' of an object that can only be written as a whole. */
 export const othersField = "others";
@@ -27,11 +35,15 @@ export type SharesInput = {
 /** A secret that was in an object before us and cannot be put back, and for whom ours was there. */
 export type LostSecret = { readonly object: string; readonly path: string; readonly intents: readonly string[] };
 
+/** An object with a record of ours that cannot be read. */
+export type SpoiltObject = { readonly kind: ShareKind; readonly name: string };
+
 /** Plans every share on one cluster: of what is wished for, and of what a record of ours is on. */
 export function planShares(input: SharesInput): {
   readonly desired: readonly Desired[];
   readonly items: readonly Item[];
   readonly lost: readonly LostSecret[];
+  readonly spoilt: readonly SpoiltObject[];
 } {
   const { facts, namespace } = input;
   const desired: Desired[] = [];
@@ -42,8 +54,14 @@ export function planShares(input: SharesInput): {
     if (plan.desired !== undefined) desired.push(plan.desired);
     if (plan.item !== undefined) items.push(plan.item);
   };
-  const own = (kind: ShareKind, name: string, object: SharedObject | undefined): SharePlan =>
-    shareOf(input, kind, `${namespace}/${name}`, object);
+  const spoilt: SpoiltObject[] = [];
+  const check = (kind: ShareKind, name: string, object: SharedObject | undefined): void => {
+    if (object !== undefined && isRecordSpoilt(object.annotations, input.instance)) spoilt.push({ kind, name });
+  };
+  const own = (kind: ShareKind, name: string, object: SharedObject | undefined): SharePlan => {
+    check(kind, `${namespace}/${name}`, object);
+    return shareOf(input, kind, `${namespace}/${name}`, object);
+  };
   take(own(shareKinds.connection, objectNames.kvstoremesh, facts.kvstoremesh));
   take(own(shareKinds.connection, objectNames.clustermesh, facts.clustermesh));
   take(usersShare(own(shareKinds.remoteUsers, objectNames.remoteUsers, usersObject(facts)), facts));
@@ -56,11 +74,12 @@ export function planShares(input: SharesInput): {
     take(aliasShare(own(shareKinds.agentAliases, objectNames.agent, agentShared), facts.agentHostAliases));
   }
   for (const [name, { shared, namespace: where, name: service }] of facts.services) {
+    check(shareKinds.serviceAnnotations, name, shared);
     const isWished = input.wishes.has(shareKey(shareKinds.serviceAnnotations, where, service));
     if (!isWished && readRecord(shared.annotations, input.instance).size === 0) continue;
     take(shareOf(input, shareKinds.serviceAnnotations, name, shared));
   }
-  return { desired, items, lost };
+  return { desired, items, lost, spoilt };
 }
 
 const reasons: Readonly<Record<ShareKind, { readonly because: string; readonly releasedBecause: string }>> = {

@@ -93,30 +93,44 @@ export const recordPath = "@record";
 /** The annotation that holds the record of one Causeway. */
 export const recordAnnotation = (instance: string): string => `causeway.dev/shares-${shortHash(instance)}`;
 
-const readRecords = new WeakMap<Readonly<Record<string, string>>, Map<string, ShareRecord>>();
+type Reading = { readonly record: ShareRecord; readonly isSpoilt: boolean };
+
+const readings = new WeakMap<Readonly<Record<string, string>>, Map<string, Reading>>();
 
 /** Reads what we recorded on an object, once; what cannot be read is no record. */
-export function readRecord(annotations: Readonly<Record<string, string>>, instance: string): ShareRecord {
-  const known = readRecords.get(annotations) ?? new Map<string, ShareRecord>();
-  readRecords.set(annotations, known);
-  const record = known.get(instance) ?? parseRecord(annotations[recordAnnotation(instance)]);
-  known.set(instance, record);
-  return record;
+export const readRecord = (annotations: Readonly<Record<string, string>>, instance: string): ShareRecord =>
+  readingOf(annotations, instance).record;
+
+/** Whether somebody made a record of ours unreadable, as a whole or in part: then nobody knows what of an object is ours. */
+export const isRecordSpoilt = (annotations: Readonly<Record<string, string>>, instance: string): boolean =>
+  readingOf(annotations, instance).isSpoilt;
+
+function readingOf(annotations: Readonly<Record<string, string>>, instance: string): Reading {
+  const known = readings.get(annotations) ?? new Map<string, Reading>();
+  readings.set(annotations, known);
+  const reading = known.get(instance) ?? parseRecord(annotations[recordAnnotation(instance)]);
+  known.set(instance, reading);
+  return reading;
 }
 
-function parseRecord(text: string | undefined): ShareRecord {
+function parseRecord(text: string | undefined): Reading {
   const record = new Map<string, ShareEntry>();
-  if (text === undefined) return record;
-  for (const [path, entry] of Object.entries(fieldsOf(jsonOf(text)))) {
+  if (text === undefined) return { record, isSpoilt: false };
+  const parsed = jsonOf(text);
+  let isSpoilt = !isObject(parsed);
+  for (const [path, entry] of Object.entries(fieldsOf(parsed))) {
     const { for: intents, was, set } = fieldsOf(entry);
-    if (typeof set !== "string") continue;
+    if (typeof set !== "string") {
+      isSpoilt = true;
+      continue;
+    }
     record.set(path, {
       intents: listOf(intents).flatMap((each) => textOf(each) ?? []),
       was: typeof was === "string" ? was : null,
       set,
     });
   }
-  return record;
+  return { record, isSpoilt };
 }
 
 /** Plans our share of one object. */
@@ -213,8 +227,8 @@ function heldItem(input: ShareInput, object: SharedObject, record: ShareRecord):
 export function isWriteFor(intent: string, { intents, changes, content }: Operation): boolean {
   if (intents.length < 2 || content === undefined) return true;
   const record = changes.find(({ path }) => path === recordPath);
-  const after = parseRecord(fieldText(content.fields[recordPath]));
-  const before = record === undefined ? after : parseRecord(fieldText(record.from));
+  const after = parseRecord(fieldText(content.fields[recordPath])).record;
+  const before = record === undefined ? after : parseRecord(fieldText(record.from)).record;
   const holds = (of: ShareRecord, path: string): boolean => of.get(path)?.intents.includes(intent) === true;
   if (before.size + after.size === 0) return true;
   const isChanged = new Set(changes.map(({ path }) => path));

@@ -4,6 +4,7 @@
 import { describe, expect, test } from "vitest";
 import { ciliumDefaults } from "../../../src/cilium/kind-plan.ts";
 import { ciliumProvider } from "../../../src/cilium/provider.ts";
+import { recordAnnotation } from "../../../src/cilium/share.ts";
 import {
   binding,
   clusterOf,
@@ -177,4 +178,25 @@ describe("the kinds together", () => {
       expect(contents(world)).toEqual(before);
     },
   );
+});
+
+test("a record that somebody made unreadable: nothing is taken away for it, and whoever may have a share is told", async () => {
+  const made = lab();
+  const other = intent("GlobalService", "other", { selector: { namespace: "production", name: "other" } });
+  made.intents.push(binding(["a", "b"]), nginxGlobal(), other);
+  await converge(made, 8);
+  const a = clusterOf(made, "a");
+  const spoilt = structuredClone(get(a, "Service", "nginx", "production")!);
+  spoilt["metadata"].annotations[recordAnnotation("lab")] = "{not json";
+  put(a, spoilt);
+  for (const each of made.intents) each["metadata"].deletionTimestamp = "2026-01-02T00:00:00Z";
+  const plan = planOf(made);
+  const found = plan.diagnostics.filter(({ code }) => code === "RecordUnreadable");
+  expect(found.map(({ mesh, subject }) => [mesh, subject.cluster])).toEqual([["GlobalService/team/nginx-global", "a"]]);
+  expect(found[0]?.fix).toContain("kubectl -n production get service nginx -o yaml on cluster a");
+  await converge(made, 8);
+  expect(get(a, "Service", "nginx", "production")!["metadata"].annotations["service.cilium.io/global"]).toBe("true");
+  const told = report(made, planOf(made)).get("GlobalService/team/nginx-global")!;
+  expect(told.findings.map(({ code }) => code)).toEqual(["RecordUnreadable"]);
+  expect(told.conditions.find(({ type }) => type === "Ready")?.message).toContain("nothing that is known to be ours");
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import {
+  isRecordSpoilt,
   planShare,
   recordAnnotation,
   recordPath,
@@ -101,6 +102,11 @@ describe("planShare", () => {
   test("a record that cannot be read is none, and nothing is taken away for it", () => {
     const broken = object({ [key]: "true", [recordAnnotation(instance)]: "{" });
     expect(plan(broken, {})).toEqual({ desired: undefined, item: undefined });
+    for (const text of ["{", "[]", "null", '{"a":1}', '{"a":{"for":["A"],"was":null}}']) {
+      expect([text, isRecordSpoilt({ [recordAnnotation(instance)]: text }, instance)]).toEqual([text, true]);
+    }
+    const whole = made(object({}), plan(object({}), { [key]: ["A"] })).annotations;
+    for (const fine of [{}, whole]) expect(isRecordSpoilt(fine, instance)).toBe(false);
   });
 
   test("a secret of somebody's is never overwritten", () => {
