@@ -144,11 +144,11 @@ export const meshCatalogue = {
     fix: ({ free }, where) =>
       `${helm(`--set cluster.id=${free ?? "<free id>"}`)} ${onCluster(where)}, then restart its workloads`,
   }),
-  MaxConnectedInvalid: entry<{ max: string }>({
+  MaxConnectedInvalid: entry<{ max: string; wanted: 255 | 511 }>({
     severity: "error",
     what: ({ max }) => `max-connected-clusters is ${quote(max)}, and only 255 and 511 are possible`,
     why: "Identities have a form for the one and a form for the other; Cilium does not start with anything else.",
-    fix: (_, where) => `${helm("--set clustermesh.maxConnectedClusters=255")} ${onCluster(where)}`,
+    fix: ({ wanted }, where) => `${helm(`--set clustermesh.maxConnectedClusters=${wanted}`)} ${onCluster(where)}`,
   }),
   IdentityAllocationMode: entry<{ mode: string }>({
     severity: "error",

@@ -32,7 +32,7 @@ import {
 import { type KindPlan, type PlanContext, shareKey, shareKinds, type TargetPart, wholeKinds } from "./kind-plan.ts";
 import { foundOf, judge, namedClusters, type Outcome, settledReport, type StatusInput } from "./kind-status.ts";
 import type { MeshMember } from "./mesh-state.ts";
-import { damageFinding, type Maker, makerOf, ownItem, ownKeys, ownLabels, slotOf } from "./own-object.ts";
+import { damageFinding, type Maker, makerByName, ownItem, ownKeys, ownLabels, slotOf } from "./own-object.ts";
 import { exposureSamples } from "./samples.ts";
 import { globalAnnotations, joinWishes } from "./service-annotations.ts";
 import { chooseMembers } from "./service-checks.ts";
@@ -52,7 +52,7 @@ type Considered = {
 
 /** What the exposures of one plan want, as it grows: older intents come first. */
 type Wanted = {
-  readonly instance: string;
+  readonly context: PlanContext;
   readonly desired: Map<ClusterId, Desired[]>;
   readonly wishes: Map<ClusterId, Map<string, ShareWish[]>>;
 };
@@ -60,7 +60,7 @@ type Wanted = {
 /** Plans all ExposedServices. */
 export function planExposedServices(context: PlanContext): KindPlan {
   const meshOf = meshFinder(context.meshes);
-  const wanted: Wanted = { instance: context.instance, desired: new Map(), wishes: new Map() };
+  const wanted: Wanted = { context, desired: new Map(), wishes: new Map() };
   const all = context.intents.exposedServices.toSorted(byAge).map((intent): Considered => {
     const { gate, findings } = gateOf(intent, meshOf, () => exposureProblems(intent.object.spec));
     const each = { intent, gate, outcomes: [], endpoints: [], findings: [...findings], blocked: new Set<ClusterId>() };
@@ -120,16 +120,14 @@ export function planExposedServices(context: PlanContext): KindPlan {
 }
 
 /** Tells who made a Service. Its name alone proves little: of the two marks that name the intent, one must agree with it. */
-function exposedMaker(service: ServiceFacts, { instance, intents }: PlanContext): Maker {
-  const { name, labels, shared } = service;
-  const maker = makerOf(labels, shared.annotations, instance);
-  if (maker.who !== "us" || maker.intent !== undefined) return maker;
-  const { claimed = "" } = maker;
-  const called = claimed.slice(claimed.lastIndexOf("/") + 1);
-  if (claimed.startsWith("ExposedService/") && exposedName(called) === name) return { who: "us", intent: claimed };
-  const labelled = intents.exposedServices.find(({ id }) => labels[ownKeys.intent] === labelValue(id));
-  if (labelled === undefined || exposedName(labelled.place.name) !== name) return maker;
-  return { who: "us", intent: labelled.id };
+function exposedMaker({ name, labels, shared }: ServiceFacts, { instance, intents }: PlanContext): Maker {
+  return makerByName(labels, shared.annotations, instance, () => {
+    const claimed = shared.annotations[ownKeys.intent] ?? "";
+    const called = claimed.slice(claimed.lastIndexOf("/") + 1);
+    if (claimed.startsWith("ExposedService/") && exposedName(called) === name) return claimed;
+    const labelled = intents.exposedServices.find(({ id }) => labels[ownKeys.intent] === labelValue(id));
+    return labelled !== undefined && exposedName(labelled.place.name) === name ? labelled.id : undefined;
+  });
 }
 
 const objectOf = (
@@ -224,11 +222,11 @@ function exposeOn(each: Considered, member: MeshMember, wanted: Wanted): Failed 
   }
   const name = `${namespace}/${exposedName(intent.place.name)}`;
   const present = facts.services.get(name);
-  const maker = present && makerOf(present.labels, present.shared.annotations, wanted.instance);
+  const maker = present && exposedMaker(present, wanted.context);
   const rival = wanted.desired.get(target)?.find((other) => other.name === name)?.intents[0];
-  const isOurs = maker?.who === "us" && (maker.intent ?? intent.id) === intent.id;
+  const isOurs = maker?.who === "us" && (maker.intent ?? maker.claimed ?? intent.id) === intent.id;
   if (rival !== undefined || (present !== undefined && !isOurs)) {
-    const other = rival ?? (maker?.who === "us" ? maker.intent : undefined);
+    const other = rival ?? (maker?.who === "us" ? (maker.intent ?? maker.claimed) : undefined);
     const who = other ?? (maker?.who === "another" ? "another Causeway" : "somebody else");
     const values = { service: name, who, isIntent: other !== undefined };
     return refuse(find("ExposedNameTaken", intent, member.name, values));
@@ -277,7 +275,7 @@ function flawsOf({ intent, outcomes, endpoints }: Considered): readonly OutcomeG
 function want(
   { intent }: Considered,
   { view }: MeshMember,
-  { instance, desired, wishes }: Wanted,
+  { context, desired, wishes }: Wanted,
   object: { readonly name: string; readonly fields: Desired["fields"]; readonly service: ServiceFacts },
 ): void {
   const slot = slotOf(wholeKinds.exposedService, object.name);
@@ -289,7 +287,7 @@ function want(
     intents: [intent.id],
     claims: [],
     claimsPath: "",
-    labels: ownLabels(instance, intent.id),
+    labels: ownLabels(context.instance, intent.id),
     fields: object.fields,
     because: "ServiceExposed",
     reasons: {},

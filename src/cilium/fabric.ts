@@ -61,7 +61,8 @@ function refusedConditions({ terminating }: FabricIntent, [finding]: readonly Di
   const accepted = terminating
     ? condition("Accepted", "True", "SpecValid", "the spec is valid")
     : condition("Accepted", "False", reason, message);
-  return [accepted, condition("Ready", "False", reason, message), degradedCondition(undefined)];
+  const ready = condition("Ready", "False", reason, message);
+  return [accepted, ready, degradedCondition(terminating ? undefined : ready)];
 }
 
 type Picture = {

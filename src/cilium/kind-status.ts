@@ -197,12 +197,14 @@ export function namedClusters(
 ): readonly string[] {
   const isDone = ({ state, final }: Outcome): boolean => state === "done" || final === true;
   const named = new Set(input.outcomes.flatMap((outcome) => (isDone(outcome) ? [outcome.cluster] : [])));
+  const failed = new Set(input.outcomes.flatMap(({ state, cluster }) => (state === "failed" ? [cluster] : [])));
   const before = new Set(previous);
   for (const rest of forced ? [] : remainders) {
     const { member, observed, objects } = rest;
     if (observed.state !== "synced" && before.has(member.name) && !isLost(rest)) named.add(member.name);
     const isLeaving = member.left === true || input.gate.state === "shut";
-    if (observed.state === "synced" && objects > 0 && isLeaving) named.add(member.name);
+    const isStuck = before.has(member.name) && failed.has(member.name);
+    if (observed.state === "synced" && objects > 0 && (isLeaving || isStuck)) named.add(member.name);
   }
   return [...named].sort(compareText);
 }

@@ -1,5 +1,6 @@
 // What stays although nothing wishes for it: everything of a mesh that cannot be judged, and every entry of a link that
-// is only blocked, or that somebody else wrote the other half of. An entry goes when its link is wanted no more, and only if it is certain whose it is.
+// is only blocked, or that somebody else wrote the other half of. An entry goes when its link is wanted no more, and only
+// if it is certain whose it is.
 
 import type { ClusterId } from "../core/world.ts";
 import type { Link } from "./link.ts";

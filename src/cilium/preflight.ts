@@ -166,7 +166,10 @@ function checkIdentity(member: Participant, context: PreflightContext, say: Tell
   const id = config["cluster-id"] ?? "";
   const mode = config["identity-allocation-mode"] ?? "crd";
   const found = mode === "crd" ? [] : [say("IdentityAllocationMode", { mode })];
-  if (!hasValidMax(config)) found.push(say("MaxConnectedInvalid", { max: config["max-connected-clusters"] ?? "" }));
+  if (!hasValidMax(config)) {
+    const wanted = (member.clusterId ?? 0) > 255 ? 511 : 255;
+    found.push(say("MaxConnectedInvalid", { max: config["max-connected-clusters"] ?? "", wanted }));
+  }
   const free = freeId(config, context.usedIds);
   if (isUnset(name) || /^0*$/.test(id)) {
     const proposal = isUnset(name) ? proposedName(member.name) : name;

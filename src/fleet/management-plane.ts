@@ -19,7 +19,7 @@ import type { Resource } from "../core/resource.ts";
 import { err, ok, type Result } from "../core/result.ts";
 import type { Failure, SecretAccess } from "../core/world.ts";
 import type { KubeApi } from "../kube/api.ts";
-import { asWorldFailure } from "../kube/failure.ts";
+import { asWorldFailure, type KubeFailure } from "../kube/failure.ts";
 import { type Informer, startInformer } from "../kube/informer.ts";
 import type { Runtime } from "../kube/runtime.ts";
 import { type SecretValue, type SecretWatch, watchSecrets } from "./secrets.ts";
@@ -88,11 +88,10 @@ export function watchManagementPlane(options: ManagementPlaneOptions, onChange: 
     if (view === undefined) return notFound === undefined ? err({ state: "pending" }) : failed(notFound);
     if (view.state === "syncing") {
       if (view.failure === undefined) return err({ state: "pending" });
-      const { kind, detail } = asWorldFailure(view.failure);
-      return failed({ kind, detail: `Clusters of the management plane cannot be read: ${detail}` });
+      return failed(away(view.failure));
     }
     const cluster = view.objects.get(`${namespace}/${access.secret}`)?.fact;
-    if (cluster === undefined && view.state === "stale") return failed(asWorldFailure(view.failure));
+    if (cluster === undefined && view.state === "stale") return failed(away(view.failure));
     if (cluster === undefined || !belongsTo(cluster, access)) {
       return err({ state: "missing", because: noSuchCluster(access, cluster) });
     }
@@ -131,6 +130,12 @@ export function watchManagementPlane(options: ManagementPlaneOptions, onChange: 
     },
   };
 }
+
+/** Whatever keeps us from the management plane is no fault of a cluster. */
+const away = (failure: KubeFailure): Failure => ({
+  kind: "unreachable",
+  detail: `Clusters of the management plane cannot be read: ${asWorldFailure(failure).detail}`,
+});
 
 /** The kubeconfig in a Secret: under the key that was named, or where kubeconfigs are usually kept. */
 function kubeconfigOf(secrets: SecretWatch, access: SecretAccess): SecretValue {

@@ -292,13 +292,17 @@ describe("clusters", () => {
   test("a Service whose marks somebody changed goes if one of them and the name agree, and else it is told of", () => {
     const written = shown(planExposedServices(context([intent], [mesh([ffm()])])));
     const leaving = exposedService(shop, { terminating: true });
-    const planned = (labels: object, annotations: object) => {
-      const noted = { ...written.shared, annotations: { ...written.shared.annotations, ...annotations } };
-      const changed = { ...written, labels: { ...written.labels, ...labels }, shared: noted };
-      return planExposedServices(context([leaving], [mesh([ffm({}, changed)])]));
-    };
     const key = "causeway.dev/intent";
-    for (const plan of [planned({ [key]: "x" }, {}), planned({}, { [key]: "x" })]) {
+    const changed = (labels: object, annotations: object) => ({
+      ...written,
+      labels: { ...written.labels, ...labels },
+      shared: { ...written.shared, annotations: { ...written.shared.annotations, ...annotations } },
+    });
+    const { [key]: _, ...unmarked } = written.labels;
+    const planned = (labels: object, annotations: object) =>
+      planExposedServices(context([leaving], [mesh([ffm({}, changed(labels, annotations))])]));
+    const without = planExposedServices(context([leaving], [mesh([ffm({}, { ...written, labels: unmarked })])]));
+    for (const plan of [planned({ [key]: "x" }, {}), planned({}, { [key]: "x" }), without]) {
       expect(operations(plan).map(({ action, reason }) => `${action} ${reason}`)).toEqual(["delete IntentTerminating"]);
       expect(plan.diagnostics).toEqual([]);
     }
@@ -308,6 +312,16 @@ describe("clusters", () => {
       "MarksDamaged Service",
     ]);
   });
+});
+
+test("a Service that a mark still gives to one intent is not taken over by another of its name", () => {
+  const written = shown(planExposedServices(context([exposedService(shop)], [mesh([ffm()])])));
+  const changed = { ...written, labels: { ...written.labels, "causeway.dev/intent": "x" } };
+  const meshes = ["default", "other"].map((namespace) => mesh([ffm({}, changed)], { about: { namespace } }));
+  const suspended = exposedService({ ...shop, suspend: true });
+  const plan = planExposedServices(context([suspended, exposedService(shop, { namespace: "other" })], meshes));
+  expect(operations(plan)).toEqual([]);
+  expect(plan.diagnostics.map(({ code }) => code)).toEqual(["ExposedNameTaken"]);
 });
 
 test("the name of a Service is a DNS label, whatever the intent is called", () => {

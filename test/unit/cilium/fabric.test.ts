@@ -142,6 +142,15 @@ describe("planFabrics", () => {
     expect(plan.diagnostics.map(({ code }) => code)).toEqual(["FabricProviderOther"]);
   });
 
+  test("a fabric that is not understood is Degraded for it", () => {
+    const intent = { ...fabric({}), invalid: "validation failed: members: expected array" };
+    expect(conditionsOf(reportFor(planFabrics(context([intent], [joined()])), intent))).toEqual([
+      "Accepted=False/SpecInvalid",
+      "Ready=False/SpecInvalid",
+      "Degraded=True/SpecInvalid",
+    ]);
+  });
+
   test("what is wrong with a mesh makes a fabric Degraded, for the reason for which it is not ready", () => {
     const intent = fabric({});
     const told = (phase: MeshState["phase"]) =>

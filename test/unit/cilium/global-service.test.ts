@@ -337,6 +337,17 @@ describe("what is missing or wrong", () => {
     expect(report.status["exportedClusters"]).toEqual(["ber", "ffm"]);
   });
 
+  test("a cluster that cannot be used any more stays in the status as long as something is left there", () => {
+    const intent = globalService(nginx, { status: { exportedClusters: ["ber", "ffm"] } });
+    const faulty = { ...withNginx("ber", exported), fault: "clustermesh-apiserver is not there" };
+    const plan = planGlobalServices(context([intent], [mesh([withNginx("ffm", exported), faulty])]));
+    const named = (objects: number) => {
+      const rest = { member: { id: idOf("ber"), access: undefined, name: "ber" }, observed: faulty.view.observed };
+      return reportFor(plan, intent, { remainders: [{ ...rest, objects }] }).status["exportedClusters"];
+    };
+    expect([named(1), named(0)]).toEqual([["ber", "ffm"], ["ffm"]]);
+  });
+
   test("an unknown version of Cilium adds nothing and takes nothing away", () => {
     const intent = globalService(nginx);
     const unknown = member("ffm", { version: undefined, facts: servicesWith([service("production/nginx")]) });

@@ -151,6 +151,17 @@ describe("credentials from the management plane", () => {
     await lab.end();
   });
 
+  test.each(["unauthorized", "forbidden"] as const)(
+    "a management plane to which we are %s is away, which is no fault of a cluster",
+    async (kind) => {
+      const lab = openLab();
+      lab.api.failAlways("list", { failure: { kind, detail: "no" } });
+      await lab.look("ffm");
+      expect(lab.plane.value(access("ffm"))).toMatchObject({ state: "unknown", because: { kind: "unreachable" } });
+      await lab.end();
+    },
+  );
+
   test("a management plane that does not answer takes nothing away", async () => {
     const lab = openLab();
     lab.cluster("ffm", { conditions: ready, kubeconfigSecretRef: { name: "s" } });
