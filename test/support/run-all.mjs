@@ -12,10 +12,15 @@ const isAll = process.env["CAUSEWAY_TEST_ALL"] === "1";
 /** What takes minutes and finds what the others leave: not every day. */
 const long = [
   "simulation/mutants-cilium",
+  "apiserver/faults-access",
   "apiserver/faults-local",
   "apiserver/faults-remote",
+  "apiserver/faults-restore",
+  "apiserver/lifecycle-targets",
   "conformance/random",
   "cilium/faults",
+  "cilium/kcp-parts",
+  "cilium/parts",
   "cilium/rotation",
   "cilium/sample-orders",
   "cilium/tenants",
