@@ -33,7 +33,6 @@ const gadget = (spec: object) => ({ apiVersion: "conformance.test/v1", kind: "Ga
 type Stored = { readonly metadata: { readonly uid: string; readonly resourceVersion: string } };
 
 async function upgrade({ ask, settle }: Teller): Promise<void> {
-  await settle();
   const { uid, resourceVersion } = ((await ask("GET", `${definitions}/${name}`)).body as Stored).metadata;
   const spec = {
     ...definition.spec,
@@ -48,7 +47,7 @@ async function upgrade({ ask, settle }: Teller): Promise<void> {
   await ask("PATCH", `${definitions}/${name}`, { metadata: { ...metadata, uid, resourceVersion: "1" }, spec }, merge);
   await ask("PATCH", `${definitions}/${name}`, { metadata: { ...metadata, uid, resourceVersion }, spec }, merge);
   await ask("PATCH", `${definitions}/${name}`, { metadata, spec }, merge);
-  await settle();
+  await settle(`${gadgets}/g/status`, 200);
 }
 
 const cases: readonly Case[] = [
@@ -65,7 +64,8 @@ const cases: readonly Case[] = [
       await ask("PATCH", `${gadgets}/g`, { spec: { size: 2, colour: "blue" }, status: { x: 1 } }, merge);
       await ask("DELETE", `${gadgets}/g`);
       await tell.quietly("DELETE", `${definitions}/${name}`);
-      await tell.settle();
+      await tell.settle(`${definitions}/${name}`, 404);
+      await tell.settle(gadgets, 404);
       await ask("GET", `${definitions}/${name}`);
       await ask("GET", gadgets);
     },
@@ -79,7 +79,7 @@ const cases: readonly Case[] = [
 ];
 
 async function use({ ask, settle }: Teller): Promise<void> {
-  await settle();
+  await settle(gadgets, 200);
   await ask("POST", gadgets, gadget({ size: 1, colour: "blue" }));
   await ask("GET", gadgets);
 }

@@ -1,6 +1,5 @@
 // A case: a story of requests, told to two servers, whose answers must be the same.
 
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { Ask, OpenWatch, Target, Told } from "./conformance-target.ts";
 import { normaliser } from "./conformance-normal.ts";
@@ -11,8 +10,8 @@ export type Teller = {
   readonly ask: (method: string, path: string, body?: unknown, more?: Partial<Ask>) => Promise<Told>;
   /** Asks without writing down what it is told. */
   readonly quietly: (method: string, path: string) => Promise<void>;
-  /** Lets a real server do what it does in the background; the simulated one has nothing to do there. */
-  readonly settle: () => Promise<void>;
+  /** Waits until a path answers with a status: a real server does some things in the background, the simulated one does not. */
+  readonly settle: (path: string, status: number) => Promise<void>;
   /** Opens a watch; it is closed at the end of the case at the latest. */
   readonly watch: (path: string, more?: Partial<Ask>) => Promise<OpenWatch>;
   /** Waits until a watch has told so many events, and writes them all down. */
@@ -29,9 +28,6 @@ export type Case = {
   readonly run: (tell: Teller) => Promise<void>;
   readonly known?: string;
 };
-
-/** A real server needs as long to serve a kind that changed, and to forget one that went. */
-const settleMs = 3_000;
 
 type Event = { readonly object?: { readonly metadata?: { readonly name?: string } } };
 type Note = { readonly what: string; readonly status?: number; readonly body: unknown };
@@ -51,8 +47,9 @@ export async function story(target: Target, run: Case["run"]): Promise<readonly 
     quietly: async (method, path) => {
       await target.ask({ method, path });
     },
-    settle: async () => {
-      if (target.name === "real") await sleep(settleMs);
+    settle: async (path, status) => {
+      const isThere = async (): Promise<boolean> => (await target.ask({ method: "GET", path })).status === status;
+      await eventually(`${path} to answer ${status}`, isThere);
     },
     watch: async (path, more = {}) => {
       const watch = await target.watch({ method: "GET", path, ...more });
