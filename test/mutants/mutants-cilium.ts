@@ -10,8 +10,8 @@ export const ciliumMutants: readonly Mutant[] = [
     file: "src/cilium/members.ts",
     replace: [
       {
-        from: "if (oldest.get(name)?.place.workspace !== place.workspace) {",
-        to: "if (oldest.get(name) === undefined) {",
+        from: "const onlyMarked = workspace !== undefined && first !== undefined && first.place.workspace !== workspace;",
+        to: "const onlyMarked = false;",
       },
     ],
     rules: ["C2", "C4"],
@@ -44,7 +44,7 @@ export const ciliumMutants: readonly Mutant[] = [
     file: "src/cilium/mesh-keeps.ts",
     replace: [
       {
-        from: "if (between.length > 0) return between.some(({ blocked }) => blocked.length > 0);",
+        from: "if (between.length > 0) return between.some(isHeld);",
         to: "if (between.length > 0) return false;",
       },
     ],
