@@ -10,7 +10,16 @@ const project = (name: string, testTimeout = 10_000) => ({
 const fleets = Number(process.env["CAUSEWAY_TEST_FLEETS"] ?? 1);
 
 /** The files that wait longest; whoever starts them last waits for them alone. While `parts` runs, kcp gets ready. */
-const longest = ["parts", "rest", "faults-remote", "old-faults-meshes", "faults-local", "random", "faults-access"];
+const longest = [
+  "mutants",
+  "parts",
+  "rest",
+  "faults-remote",
+  "old-faults-meshes",
+  "faults-local",
+  "random",
+  "faults-access",
+];
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
