@@ -99,6 +99,10 @@ export function membersOf(intent: CiliumIntent, gate: Gate): readonly Member[] {
   return [...staying, ...leaving];
 }
 
+/** The name under which an intent has a cluster among its own, if it has. */
+export const nameOn = (intent: CiliumIntent, { accesses }: { readonly accesses: readonly ClusterId[] }, gate: Gate) =>
+  membersOf(intent, gate).find(({ id }) => accesses.includes(id))?.name;
+
 function listedNames(intent: CiliumIntent, gate: Gate): readonly string[] {
   switch (intent.kind) {
     case "ClusterMeshBinding":

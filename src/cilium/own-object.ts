@@ -8,7 +8,7 @@ import { diagnoseKind, find } from "./diagnostics-kinds.ts";
 import type { CiliumFacts } from "./facts.ts";
 import { type Gate, keptBecause, type MeshedIntent, type OutcomeGap } from "./kind-gate.ts";
 import type { PlanContext } from "./kind-plan.ts";
-import { membersOf, sharedGate } from "./members.ts";
+import { nameOn, sharedGate } from "./members.ts";
 import type { MeshMember } from "./mesh-state.ts";
 import { managedBy, managedByLabel } from "./share.ts";
 
@@ -108,12 +108,9 @@ export function ownItem(
 
 /** Says of an object that it may be ours: to the people of the intent, if the cluster is theirs, and else to nobody's. */
 export function damageFinding({ kind, name, intent, view, context }: Damage): Diagnostic {
-  const all = lastSeen(context.world.intents) ?? [];
-  const members = intent === undefined ? [] : membersOf(intent, sharedGate(all, context.options.mgmtNamespace));
-  const member = members.find(({ id }) => view.accesses.includes(id));
-  if (intent !== undefined && member !== undefined) {
-    return find("MarksDamaged", intent, member.name, { kind, object: name });
-  }
+  const gate = sharedGate(lastSeen(context.world.intents) ?? [], context.options.mgmtNamespace);
+  const member = intent && nameOn(intent, view, gate);
+  if (intent !== undefined && member !== undefined) return find("MarksDamaged", intent, member, { kind, object: name });
   return diagnoseKind("MarksDamaged", { subject: { cluster: view.name, kind, name } }, { kind, object: name });
 }
 

@@ -7,7 +7,7 @@ import { diagnoseKind, find } from "./diagnostics-kinds.ts";
 import type { CiliumFacts, ServiceFacts } from "./facts.ts";
 import type { BindingIntent, ExposedServiceIntent, GlobalServiceIntent } from "./intent.ts";
 import { type PlanContext, type ShareKind, shareKinds } from "./kind-plan.ts";
-import { membersOf, sharedGate } from "./members.ts";
+import { nameOn, sharedGate } from "./members.ts";
 import type { SpoiltObject } from "./share-objects.ts";
 
 const realKinds: Readonly<Record<ShareKind, string>> = {
@@ -24,11 +24,12 @@ export function spoiltRecords(
   view: ClusterView<CiliumFacts>,
   context: Omit<PlanContext, "meshes">,
 ): readonly Diagnostic[] {
+  const gate = sharedGate(lastSeen(context.world.intents) ?? [], context.options.mgmtNamespace);
   return spoilt.flatMap(({ kind, name }): readonly Diagnostic[] => {
     const values = { kind: realKinds[kind], object: name };
     const service = kind === shareKinds.serviceAnnotations ? lastSeen(view.observed)?.services.get(name) : undefined;
     const told = sharers(service, context).flatMap((intent) => {
-      const member = memberAt(intent, view, context);
+      const member = nameOn(intent, view, gate);
       return member === undefined ? [] : [find("RecordUnreadable", intent, member, values)];
     });
     if (told.length > 0) return told;
@@ -37,12 +38,6 @@ export function spoiltRecords(
 }
 
 type Sharer = BindingIntent | GlobalServiceIntent | ExposedServiceIntent;
-
-/** The name under which an intent has the cluster among its own, if it has. */
-function memberAt(intent: Sharer, view: ClusterView<CiliumFacts>, context: Omit<PlanContext, "meshes">) {
-  const gate = sharedGate(lastSeen(context.world.intents) ?? [], context.options.mgmtNamespace);
-  return membersOf(intent, gate).find(({ id }) => view.accesses.includes(id))?.name;
-}
 
 function sharers(service: ServiceFacts | undefined, { intents }: Omit<PlanContext, "meshes">): readonly Sharer[] {
   if (service === undefined) return intents.bindings;
