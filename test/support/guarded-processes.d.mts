@@ -15,14 +15,14 @@ export function modulePath(name: string): string;
 export function guardedFolder(prefix: string): GuardedFolder;
 
 /**
- * Starts a process of a folder. The folder must occur in the command's arguments, or the process is not known for ours.
- * Its output goes to `<folder>/<name>.log`. `until` waits, and throws with the end of the log if the process ends or is
+ * Starts a process of a folder, which it has in its environment so that it is known for ours. Its output goes to `<folder>/<name>.log`. `until` waits, and throws with the end of the log if the process ends or is
  * not ready after two minutes.
  */
 export function startProcess(process: {
   readonly folder: string;
   readonly name: string;
   readonly command: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
 }): { readonly until: (isReadyNow: () => boolean | Promise<boolean>) => Promise<void> };
 
 /** Runs `start` again, three times at most, while what it throws says that an address is in use. */

@@ -10,7 +10,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { endFleet, pidsFolder } from "./server-pids.mjs";
+import { endFleet, folderVariable, pidsFolder } from "./server-pids.mjs";
 
 const readyMsMax = 120_000;
 const readyPollMs = 50;
@@ -62,11 +62,12 @@ function guard(folder) {
 }
 
 /** Starts a process that outlives this one, and writes its number down before it becomes what it is to be. */
-export function startProcess({ folder, name, command }) {
+export function startProcess({ folder, name, command, environment = {} }) {
   const logPath = join(folder, `${name}.log`);
   const log = openSync(logPath, "a");
   const args = ["-c", 'echo $$ > "$0" && exec "$@"', join(pidsFolder(folder), name), ...command];
-  const child = spawn("/bin/sh", args, { cwd: folder, detached: true, stdio: ["ignore", log, log] });
+  const env = { ...process.env, ...environment, [folderVariable]: folder };
+  const child = spawn("/bin/sh", args, { cwd: folder, env, detached: true, stdio: ["ignore", log, log] });
   closeSync(log);
   child.unref();
   let failed;

@@ -1,3 +1,6 @@
+/** The variable in which a process of a fleet has the fleet's folder. */
+export const folderVariable: string;
+
 /** The folder in which the processes of a fleet note their numbers. */
 export function pidsFolder(folder: string): string;
 

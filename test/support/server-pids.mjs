@@ -5,6 +5,9 @@ import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from "node:
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
+/** The variable in which a process of a fleet has the fleet's folder. */
+export const folderVariable = "CAUSEWAY_FLEET";
+
 const pollMs = 20;
 const endMsMax = 15_000;
 
@@ -69,10 +72,12 @@ function readPid(path, folder) {
   if (!existsSync(path)) return undefined;
   const pid = Number(readFileSync(path, "utf8"));
   if (!(pid > 0) || !isAlive(pid)) return undefined;
-  // The number may be somebody else's by now. Ours have the fleet's folder in their arguments, until they have none
-  // because they are about to end.
-  const args = look(pid)?.args;
-  return args === "" || args?.includes(folder) ? pid : undefined;
+  // The number may be somebody else's by now. Ours have the fleet's folder in their arguments or in their environment,
+  // until they have neither because they are about to end.
+  const found = look(pid);
+  if (found === undefined) return undefined;
+  const { args, environment = "" } = found;
+  return args === "" || args.includes(folder) || environment.includes(`${folderVariable}=${folder}`) ? pid : undefined;
 }
 
 function look(pid) {
@@ -80,9 +85,19 @@ function look(pid) {
   try {
     const args = readFileSync(`/proc/${pid}/cmdline`, "utf8");
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    return { state: stat.slice(stat.lastIndexOf(")") + 2), args };
+    return { state: stat.slice(stat.lastIndexOf(")") + 2), args, environment: environmentOf(pid) };
   } catch (error) {
     if (error.code === "ENOENT" || error.code === "ESRCH") return undefined;
+    throw error;
+  }
+}
+
+/** Other users' environments cannot be read; theirs are not our processes. */
+function environmentOf(pid) {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, "utf8");
+  } catch (error) {
+    if (error.code === "EACCES" || error.code === "EPERM") return "";
     throw error;
   }
 }

@@ -33,7 +33,16 @@ export type Fleet = {
 export function obtainTools(): FleetTools;
 
 /** Starts one etcd and an API server per name, and answers when all are ready. */
-export function launchFleet(names: readonly string[], tools?: FleetTools): Promise<Fleet>;
+export function launchFleet(
+  names: readonly string[],
+  tools?: FleetTools,
+  options?: {
+    /** How the fleet's folder in the temporary directory begins. */
+    readonly prefix?: string;
+    /** Where a server listens, and what its Services get; loopback and 10.96.0.0/16 by default. */
+    readonly placeOf?: (name: string) => { readonly address?: string; readonly serviceCidr?: string };
+  },
+): Promise<Fleet>;
 
 /** The number of the server's process, unless the server is down. */
 export function serverPid(server: ServerDescription): number | undefined;

@@ -14,12 +14,15 @@ export function obtainTools() {
 }
 
 /** Starts one etcd and an API server per name, and answers when all are ready. */
-export async function launchFleet(names, tools = obtainTools()) {
+export async function launchFleet(names, tools = obtainTools(), { prefix = "causeway-fleet-", placeOf } = {}) {
   const began = performance.now();
-  const { folder, stop } = guardedFolder("causeway-fleet-");
+  const { folder, stop } = guardedFolder(prefix);
   try {
     const etcdUrl = await startEtcd(folder, tools.etcd);
-    const servers = await Promise.all(names.map((name) => createApiServer(name, { folder, tools, etcdUrl })));
+    const place = (name) => ({ address: "127.0.0.1", serviceCidr: "10.96.0.0/16", ...placeOf?.(name) });
+    const servers = await Promise.all(
+      names.map((name) => createApiServer(name, { folder, tools, etcdUrl, place: place(name) })),
+    );
     return { folder, servers, readyMs: Math.round(performance.now() - began), stop };
   } catch (error) {
     await stop();
@@ -83,15 +86,15 @@ async function startEtcd(folder, binary) {
   });
 }
 
-async function createApiServer(name, { folder, tools, etcdUrl }) {
+async function createApiServer(name, { folder, tools, etcdUrl, place }) {
   const own = join(folder, name);
   mkdirSync(own);
   const tokens = { adminToken: randomToken(), operatorToken: randomToken() };
   writeFiles(own, tokens);
   return await retryStart(async () => {
     const port = await freePort();
-    const url = `https://127.0.0.1:${port}`;
-    const command = [tools.apiserver, ...apiServerFlags({ name, own, etcdUrl, port })];
+    const url = `https://${place.address}:${port}`;
+    const command = [tools.apiserver, ...apiServerFlags({ name, own, etcdUrl, port, ...place })];
     const server = { folder, name, url, port, command, kubectl: tools.kubectl, auditLog: join(own, "audit.log") };
     await startServer(server);
     const complete = { ...server, ...tokens, caPem: readFileSync(join(own, "apiserver.crt"), "utf8") };
@@ -118,11 +121,11 @@ function writeFiles(own, { adminToken, operatorToken }) {
   writeFileSync(join(own, "audit-policy.json"), JSON.stringify({ ...policy, rules: [{ level: "Metadata" }] }));
 }
 
-function apiServerFlags({ name, own, etcdUrl, port }) {
+function apiServerFlags({ name, own, etcdUrl, port, address, serviceCidr }) {
   return [
     `--etcd-servers=${etcdUrl}`,
     `--etcd-prefix=/${name}`,
-    "--bind-address=127.0.0.1",
+    `--bind-address=${address}`,
     `--secure-port=${port}`,
     // It would otherwise look for a default route, which a machine without a network does not have.
     "--advertise-address=192.0.2.1",
@@ -133,7 +136,7 @@ function apiServerFlags({ name, own, etcdUrl, port }) {
     `--service-account-key-file=${join(own, "service-account.key")}`,
     `--service-account-signing-key-file=${join(own, "service-account.key")}`,
     "--service-account-issuer=https://kubernetes.default.svc",
-    "--service-cluster-ip-range=10.96.0.0/16",
+    `--service-cluster-ip-range=${serviceCidr}`,
     "--disable-admission-plugins=ServiceAccount",
     `--audit-policy-file=${join(own, "audit-policy.json")}`,
     `--audit-log-path=${join(own, "audit.log")}`,

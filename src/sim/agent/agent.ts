@@ -3,15 +3,22 @@
 // check for the Peer CRD at the start.
 
 import type { Clock } from "../../kube/runtime.ts";
+import type { SimRequest } from "../answer.ts";
 import type { SimServer } from "../server.ts";
 import type { Device } from "./device.ts";
+import type { DeviceDriver } from "./driver.ts";
 import { KiloAgent } from "./kilo-agent.ts";
 import type { AgentPeer } from "./peer.ts";
 
+/** What an agent needs of an API server. */
+export type AgentServer = Pick<SimServer, "listen" | "objects"> & {
+  readonly handle: (request: SimRequest) => { readonly status: number };
+};
+
 /** What an agent is made of. */
 export type AgentOptions = {
-  /** The API server of its own cluster. */
-  readonly server: SimServer;
+  /** The API server of its own cluster, or a mirror of one. */
+  readonly server: AgentServer;
   /** A token of that server that may patch nodes. */
   readonly token: string;
   /** The name of its Node. A Node without any annotation makes kg panic: the agent is then not running. */
@@ -35,6 +42,8 @@ export type AgentOptions = {
    * an agent that crashed is never taken for dead.
    */
   readonly heartbeats?: boolean;
+  /** A real device and real routes behind the model; without, both are in memory alone. */
+  readonly driver?: DeviceDriver;
   /** Hears of every key that enters or leaves its map of Peers; not of the map that is lost when it stops. */
   readonly onPeer?: (what: "added" | "evicted", publicKey: string) => void;
 };

@@ -28,6 +28,9 @@ const checkInsPerResync = 10;
 /** A node in memory; `address` is what its endpoint's name resolved to, `wasReady` is of the last apply. */
 type NodeEntry = { core: NodeCore; lastSeenS: number; wasReady: boolean; address: string | undefined };
 
+const readyIn = (nodes: ReadonlyMap<string, NodeEntry>): readonly NodeCore[] =>
+  [...nodes.values()].flatMap(({ core, wasReady }) => (wasReady ? [core] : []));
+
 type NodeEvent = { readonly type: Change["type"]; readonly facts: NodeFacts };
 type Event = { readonly node: NodeEvent } | { readonly peer: Change };
 
@@ -106,6 +109,7 @@ export class KiloAgent {
     this.#isRestless = false;
     if (how === "crash") return;
     this.#patch("application/json-patch+json", removalPatch);
+    this.#options.driver?.withdraw();
     this.device = { ...this.device, isRouted: false };
   }
 
@@ -316,6 +320,7 @@ export class KiloAgent {
 
   /** kg's `applyTopology`; anything that is in the way ends it, and the next event or check-in tries again. */
   #apply(): void {
+    this.#lookAtDevice();
     if (!this.#isDirty && !this.#isRestless) return;
     const topology = this.#topology();
     const hasReturned = this.peers.takeReturned();
@@ -329,7 +334,9 @@ export class KiloAgent {
     if (isLeader && (hasReturned || !isAsWanted(device, wanted))) {
       device = writeDevice(device, wanted, this.#memory, nowMs);
       this.#handshakes.clear();
+      this.#options.driver?.write(device);
     }
+    this.#options.driver?.lay(topology, readyIn(this.#nodes));
     this.#isDirty = false;
     this.#isRestless = isLeader && device !== before && !isAsWanted(device, wanted);
     const hasLostPods = device.hasLostPods || this.#takesOwnPods(topology);
@@ -340,6 +347,17 @@ export class KiloAgent {
     this.device = device;
     this.leader = leader;
     this.version += 1;
+  }
+
+  /** A real device changes by itself: peers move, and whoever has root may write it. */
+  #lookAtDevice(): void {
+    const { driver } = this.#options;
+    if (driver === undefined) return;
+    const { device, handshakes } = driver.read(this.device);
+    this.device = device;
+    this.#handshakes.clear();
+    for (const [key, endpoint] of handshakes) this.#handshakes.set(key, endpoint);
+    this.#isDirty = true;
   }
 
   /** What it wants now; nothing while its own node is not ready or a name does not resolve. */

@@ -1,0 +1,169 @@
+// One node of a lab cluster: a host on the fabric, a pod behind a bridge, a WireGuard device and the agent that writes it.
+
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { agentCommand } from "./agent-kind.ts";
+import type { LabCluster } from "./cluster.ts";
+import { attach } from "./fabric.ts";
+import { type HostProcess, Namespace } from "./namespace.ts";
+import { readDump, type WireguardDump } from "./wireguard-dump.ts";
+
+/** The WireGuard device of every node. */
+export const wireguardDevice = "kilo0";
+
+/** How a node is connected: to the fabric, or to something that a scenario puts in between. */
+export type Cable = (host: Namespace) => Promise<void>;
+
+/** What a scenario says of a node; the rest follows from the numbers of its cluster and its own. */
+export type NodeOptions = {
+  readonly name?: string;
+  readonly number?: number;
+  /** Whether the node has Kilo's annotation `persistent-keepalive: 25`; it has, if nothing is said. */
+  readonly keepalive?: boolean;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Whether the Node says its ExternalIP; it does, if nothing is said. */
+  readonly hasExternalIp?: boolean;
+  readonly cable?: Cable;
+  /** The private key that the agent finds on disk; it makes one otherwise. */
+  readonly privateKey?: string;
+  /** A second address of `eth0`, with its mask: the internal IP that Kilo finds. */
+  readonly internal?: string;
+  readonly address6?: string;
+};
+
+/** A node, and whatever runs on it. */
+export class LabNode {
+  readonly cluster: LabCluster;
+  readonly name: string;
+  readonly number: number;
+  readonly address: string;
+  readonly podCidr: string;
+  readonly podAddress: string;
+  readonly host: Namespace;
+  readonly pod: Namespace;
+  readonly #wireguard: HostProcess;
+  #agent: HostProcess | undefined;
+  #agents = 0;
+
+  private constructor(parts: NodeParts) {
+    this.cluster = parts.cluster;
+    this.name = parts.name;
+    this.number = parts.number;
+    this.address = parts.address;
+    this.podCidr = parts.podCidr;
+    this.podAddress = parts.podAddress;
+    this.host = parts.host;
+    this.pod = parts.pod;
+    this.#wireguard = parts.wireguard;
+  }
+
+  /** Makes a node; its agent does not run yet. */
+  static async create(cluster: LabCluster, number: number, options: NodeOptions): Promise<LabNode> {
+    const { folder } = cluster.parts;
+    const name = options.name ?? `${cluster.name}${number}`;
+    const address = cluster.nodeAddress(number);
+    const prefix = `10.${8 + cluster.number}.${number}`;
+    const [host, pod] = await Promise.all([
+      Namespace.create(folder, name, { hosts: [`${address} ${name}`] }),
+      Namespace.create(folder, `${name}p`),
+    ]);
+    const cable = options.cable ?? ((machine: Namespace) => attach(machine, address, options.address6));
+    await cable(host);
+    await host.run(`
+      ${options.internal === undefined ? "" : `ip address add ${options.internal} dev eth0`}
+      ip link add kube-bridge type bridge
+      ip address add ${prefix}.1/24 dev kube-bridge
+      ip link set kube-bridge up
+      ip link add pod type veth peer name eth0 netns ${pod.pid}
+      ip link set pod master kube-bridge up`);
+    await pod.run(`
+      ip address add ${prefix}.2/24 dev eth0
+      ip link set eth0 mtu 1420 up
+      ip route add default via ${prefix}.1`);
+    if (options.privateKey !== undefined)
+      writeFileSync(join(host.home, "kilo/key"), options.privateKey, { mode: 0o600 });
+    const socket = join(host.home, `wireguard/${wireguardDevice}.sock`);
+    const wireguard = host.start("wireguard", ["wireguard-go", "-f", wireguardDevice], { LOG_LEVEL: "error" });
+    await wireguard.until(() => existsSync(socket));
+    const podCidr = `${prefix}.0/24`;
+    return new LabNode({ cluster, name, number, address, podCidr, podAddress: `${prefix}.2`, host, pod, wireguard });
+  }
+
+  /** Starts the agent, and answers at once. */
+  startAgent(): void {
+    const { agent, kubeconfig } = this.cluster.parts;
+    this.#agents += 1;
+    const command = agentCommand(agent, { node: this, kubeconfig });
+    this.#agent = this.host.start(`agent-${this.#agents}`, command);
+  }
+
+  /** Stops the agent: cleanly, so that it takes back its annotations and routes, or by force. */
+  async stopAgent(how: "cleanly" | "by force" = "cleanly"): Promise<void> {
+    const agent = this.#agent;
+    this.#agent = undefined;
+    await agent?.stop(how === "cleanly" ? 10_000 : 0);
+  }
+
+  /** Sends a signal to the agent. */
+  signalAgent(signal: NodeJS.Signals): void {
+    this.#agent?.signal(signal);
+  }
+
+  isAgentRunning(): boolean {
+    return this.#agent?.pid() !== undefined;
+  }
+
+  /** Removes the private key on disk; the agent makes another one when it starts. */
+  forgetKey(): void {
+    rmSync(join(this.host.home, "kilo/key"), { force: true });
+  }
+
+  /** The private key on disk. */
+  privateKey(): string {
+    return readFileSync(join(this.host.home, "kilo/key"), "utf8").trim();
+  }
+
+  /** The WireGuard device as it is. */
+  async device(): Promise<WireguardDump> {
+    return readDump(await this.host.exec(["wg", "show", wireguardDevice, "dump"]));
+  }
+
+  /** How often the agents of this node have written the device, by what they log. */
+  rewrites(): number {
+    let count = 0;
+    for (let each = 1; each <= this.#agents; each += 1) {
+      count +=
+        readFileSync(join(this.cluster.parts.folder, `${this.name}.agent-${each}.log`), "utf8").split(rewriteMessage)
+          .length - 1;
+    }
+    return count;
+  }
+
+  /** Everything the agents of this node logged. */
+  agentLog(): string {
+    const logs = Array.from({ length: this.#agents }, (_, index) => `${this.name}.agent-${index + 1}.log`);
+    return logs.map((log) => readFileSync(join(this.cluster.parts.folder, log), "utf8")).join("");
+  }
+
+  /** The machine is switched off: no good-bye. */
+  async end(): Promise<void> {
+    await Promise.all([this.stopAgent("by force"), this.#wireguard.stop(0)]);
+    await Promise.all([this.host.end(), this.pod.end()]);
+  }
+}
+
+/** What an agent logs when it writes its device; the model says the same as Kilo. */
+export const rewriteMessage = "WireGuard configurations are different";
+
+type NodeParts = {
+  readonly cluster: LabCluster;
+  readonly name: string;
+  readonly number: number;
+  readonly address: string;
+  readonly podCidr: string;
+  readonly podAddress: string;
+  readonly host: Namespace;
+  readonly pod: Namespace;
+  readonly wireguard: HostProcess;
+};

@@ -1,0 +1,205 @@
+// Ten pings a second between every two pods, all the time: what a mesh is judged by.
+
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { LabNode } from "./node.ts";
+import type { Namespace } from "./namespace.ts";
+import { demand, waitFor } from "./unmet.ts";
+
+/** The time between two pings. */
+export const pingMs = 100;
+
+/** How late an answer may be and still count. */
+const lateMs = 1_000;
+
+/** One ping: when it was sent, and whether it was answered. */
+export type Ping = { readonly atMs: number; isAnswered: boolean };
+
+/** What became of the pings of one pair. */
+export type PairLoss = {
+  readonly pair: string;
+  readonly sent: number;
+  readonly lost: number;
+  /** The longest time without an answer, in pings. */
+  readonly gap: number;
+};
+
+/** Which pairs, by their name `a1>b2`. */
+export type PairFilter = (pair: string) => boolean;
+
+/** The pings of one pair. */
+class PairPings {
+  readonly pair: string;
+  readonly #child: ChildProcess;
+  /** By sequence number, from 1 on. */
+  readonly pings: Ping[] = [];
+  #rest = "";
+
+  constructor(pair: string, host: Namespace, address: string) {
+    this.pair = pair;
+    const command = ["ping", "-n", "-O", "-D", "-i", String(pingMs / 1_000), address];
+    this.#child = host.spawn(command);
+    for (const stream of [this.#child.stdout, this.#child.stderr]) {
+      stream?.setEncoding("utf8").on("data", (text: string) => this.#read(text));
+    }
+  }
+
+  async stop(): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    const ended = once(this.#child, "exit");
+    this.#child.kill("SIGKILL");
+    await ended;
+  }
+
+  #read(text: string): void {
+    const lines = (this.#rest + text).split("\n");
+    this.#rest = lines.pop() ?? "";
+    for (const line of lines) {
+      const match = /^\[(\d+\.\d+)\] (\d+ bytes from|no answer yet for|From) .*?icmp_seq=(\d+)/.exec(line);
+      if (match === null) continue;
+      const isAnswered = match[2]?.endsWith("from") === true;
+      const roundTripMs = Number(/time=([\d.]+) ms/.exec(line)?.[1] ?? pingMs);
+      this.#note(Number(match[3]), Number(match[1]) * 1_000 - roundTripMs, isAnswered);
+    }
+  }
+
+  /** Pings that nothing was heard of were sent between those that something was heard of. */
+  #note(sequence: number, atMs: number, isAnswered: boolean): void {
+    const known = this.pings[sequence - 1];
+    if (known !== undefined) {
+      known.isAnswered ||= isAnswered;
+      return;
+    }
+    const before = this.pings.length;
+    for (let each = before + 1; each < sequence; each += 1) {
+      this.pings.push({ atMs: atMs - (sequence - each) * pingMs, isAnswered: false });
+    }
+    this.pings.push({ atMs, isAnswered });
+  }
+}
+
+/** The pings of a scenario. */
+export class Pings {
+  readonly #pairs = new Map<string, PairPings>();
+  /** Pairs that are pinged no more. */
+  readonly #ended: PairPings[] = [];
+
+  /** Pings every pod from every other one, those of one cluster too; nodes that are new join in. */
+  between(nodes: Iterable<LabNode>): void {
+    const all = [...nodes];
+    for (const from of all) {
+      for (const to of all) if (from !== to) this.add(`${from.name}>${to.name}`, from.pod, to.podAddress);
+    }
+  }
+
+  /** Pings an address under a name, unless it is pinged already. */
+  add(pair: string, host: Namespace, address: string): void {
+    if (!this.#pairs.has(pair)) this.#pairs.set(pair, new PairPings(pair, host, address));
+  }
+
+  /** Ends the pings of some pairs; what became of them so far is kept. */
+  async drop(which: PairFilter): Promise<void> {
+    for (const [name, pings] of this.#pairs) {
+      if (!which(name)) continue;
+      this.#pairs.delete(name);
+      this.#ended.push(pings);
+      await pings.stop();
+    }
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.#pairs.values()].map((pair) => pair.stop()));
+  }
+
+  /** Waits for late answers, then says what was lost since a moment. */
+  async since(fromMs: number, which: PairFilter = () => true, untilMs = Date.now()): Promise<readonly PairLoss[]> {
+    await sleep(Math.max(0, untilMs + lateMs - Date.now()));
+    return [...this.#ended, ...this.#pairs.values()]
+      .filter(({ pair }) => which(pair))
+      .map(({ pair, pings }) => lossOf(pair, pings, fromMs, untilMs))
+      .filter(({ sent }) => sent > 0);
+  }
+
+  /** Waits until the last ten pings of every pair were answered; answers with the time it took. */
+  async allOpen(which: PairFilter = () => true, msMax = 30_000): Promise<number> {
+    const beganMs = Date.now();
+    await waitFor(
+      "every pod to reach every other one",
+      () => {
+        const closed = this.#closed(which);
+        demand(closed.length === 0, `${closed.length} pairs are closed: ${closed.slice(0, 4).join(" ")}`);
+        return true;
+      },
+      msMax,
+    );
+    return Date.now() - beganMs;
+  }
+
+  /** Waits until no pair has been open for a second. */
+  async allClosed(which: PairFilter, msMax = 30_000): Promise<void> {
+    await waitFor(
+      "pods to be apart",
+      () => {
+        const fromMs = Date.now() - lateMs;
+        const open = this.#chosen(which).filter(({ pings }) =>
+          pings.slice(-20).some(({ atMs, isAnswered }) => isAnswered && atMs >= fromMs),
+        );
+        demand(open.length === 0, `${open.map(({ pair }) => pair).join(" ")} is open`);
+        return true;
+      },
+      msMax,
+    );
+  }
+
+  /** Every ping of every pair, for the report. */
+  all(): ReadonlyMap<string, readonly Ping[]> {
+    return new Map([...this.#ended, ...this.#pairs.values()].map(({ pair, pings }) => [pair, pings]));
+  }
+
+  #chosen(which: PairFilter): readonly PairPings[] {
+    return [...this.#pairs.values()].filter(({ pair }) => which(pair));
+  }
+
+  #closed(which: PairFilter): readonly string[] {
+    const fromMs = Date.now() - lateMs - 10 * pingMs;
+    const isOpen = ({ pings }: PairPings): boolean => {
+      const last = pings.slice(-10);
+      return last.length === 10 && last.every(({ atMs, isAnswered }) => isAnswered && atMs >= fromMs);
+    };
+    return this.#chosen(which)
+      .filter((pair) => !isOpen(pair))
+      .map(({ pair }) => pair);
+  }
+}
+
+function lossOf(pair: string, pings: readonly Ping[], fromMs: number, untilMs: number): PairLoss {
+  let [sent, lost, gap, run] = [0, 0, 0, 0];
+  for (const { atMs, isAnswered } of pings) {
+    if (atMs < fromMs || atMs > untilMs) continue;
+    sent += 1;
+    run = isAnswered ? 0 : run + 1;
+    if (!isAnswered) lost += 1;
+    gap = Math.max(gap, run);
+  }
+  return { pair, sent, lost, gap };
+}
+
+/** The pair with the longest gap, in words: `0 of 1200 pings lost`, `31 of 1200 pings lost, worst gap 0.4 s (a1>b2)`. */
+export function summary(losses: readonly PairLoss[]): string {
+  const [sent, lost] = [total(losses, "sent"), total(losses, "lost")];
+  const worst = worstOf(losses);
+  if (worst === undefined || lost === 0) return `${lost} of ${sent} pings lost`;
+  return `${lost} of ${sent} pings lost, worst gap ${seconds(worst.gap)} (${worst.pair})`;
+}
+
+/** The pair with the longest gap. */
+export const worstOf = (losses: readonly PairLoss[]): PairLoss | undefined =>
+  losses.reduce<PairLoss | undefined>((most, loss) => (loss.gap > (most?.gap ?? -1) ? loss : most), undefined);
+
+/** How many pings were sent or lost by all pairs. */
+export const total = (losses: readonly PairLoss[], what: "sent" | "lost"): number =>
+  losses.reduce((sum, loss) => sum + loss[what], 0);
+
+/** A number of pings as a time. */
+export const seconds = (pings: number): string => `${((pings * pingMs) / 1_000).toFixed(1)} s`;

@@ -1,0 +1,97 @@
+// What a scenario is, and how one is played.
+
+import { join } from "node:path";
+import type { Lab } from "./lab.ts";
+import type { Ping } from "./pings.ts";
+import { Stage, type StageEvent } from "./stage.ts";
+import { Unmet } from "./unmet.ts";
+
+/** One story with a verdict by packets. */
+export type Scenario = {
+  readonly name: string;
+  /** What it shows, in one sentence. */
+  readonly shows: string;
+  /** Plays it and answers with the numbers; throws `Unmet` if something that must be true is not. */
+  readonly play: (stage: Stage) => Promise<string>;
+  /** The only agent that can play it, and why the other cannot. */
+  readonly only?: { readonly agent: "kg" | "model"; readonly because: string };
+  /** A fault of the product, by name, for which it fails today. As soon as it passes, the run is red until this is removed. */
+  readonly known?: string;
+  /** Whether it belongs to the short lab that runs before every landing. */
+  readonly isShort?: boolean;
+};
+
+/** How a scenario went, as plain data. */
+export type Result = {
+  readonly name: string;
+  readonly outcome: "ok" | "FAIL" | "known" | "skip";
+  readonly detail: string;
+  readonly seconds: number;
+  readonly beganMs: number;
+  readonly endedMs: number;
+  readonly events: readonly StageEvent[];
+  /** By pair, the moments at which reachability changed: `[ms since the beginning, open]`. */
+  readonly timeline: Readonly<Record<string, readonly (readonly [number, boolean])[]>>;
+};
+
+const playMsMax = 6 * 60_000;
+
+/** Plays one scenario in a lab and leaves the lab empty. If it fails, what was logged is kept in a folder. */
+export async function play(scenario: Scenario, lab: Lab, logs?: string): Promise<Result> {
+  const stage = new Stage(lab);
+  const agent = stage.agent;
+  const result = (outcome: Result["outcome"], detail: string): Result => ({
+    name: scenario.name,
+    outcome,
+    detail,
+    seconds: Math.round((Date.now() - stage.beganMs) / 100) / 10,
+    beganMs: stage.beganMs,
+    endedMs: Date.now(),
+    events: stage.events.map(({ atMs, text }) => ({ atMs: atMs - stage.beganMs, text })),
+    timeline: timelineOf(stage.pings.all(), stage.beganMs),
+  });
+  if (scenario.only !== undefined && scenario.only.agent !== agent) return result("skip", scenario.only.because);
+  let ended: Result;
+  try {
+    const detail = await withDeadline(scenario.play(stage));
+    ended =
+      scenario.known === undefined
+        ? result("ok", detail)
+        : result("FAIL", `it passes although ${scenario.known} is listed as a known failure: ${detail}`);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    // Only a demand that was not met can be the fault of the product; anything else is the lab's own.
+    const isKnown = scenario.known !== undefined && error instanceof Unmet;
+    ended = isKnown ? result("known", `${scenario.known}: ${why}`) : result("FAIL", why);
+  }
+  await stage.end();
+  if (ended.outcome === "FAIL" && logs !== undefined) lab.keepLogs(join(logs, scenario.name));
+  await lab.reset();
+  return ended;
+}
+
+async function withDeadline<T>(work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`not done after ${playMsMax / 60_000} minutes`)), playMsMax);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function timelineOf(all: ReadonlyMap<string, readonly Ping[]>, beganMs: number): Result["timeline"] {
+  return Object.fromEntries(
+    Array.from(all, ([pair, pings]) => {
+      const changes: [number, boolean][] = [];
+      for (const { atMs, isAnswered } of pings) {
+        if (changes.at(-1)?.[1] !== isAnswered) changes.push([Math.round(atMs - beganMs), isAnswered]);
+      }
+      const last = pings.at(-1);
+      if (last !== undefined) changes.push([Math.round(last.atMs - beganMs), last.isAnswered]);
+      return [pair, changes];
+    }),
+  );
+}
