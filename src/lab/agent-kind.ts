@@ -14,7 +14,7 @@ export function agentCommand(
   const { wireguardCidr, granularity } = node.cluster;
   const flags = [
     `--kubeconfig=${kubeconfig}`,
-    `--hostname=${node.name}`,
+    `--hostname=${node.hostname}`,
     "--interface=kilo0",
     "--create-interface=false",
     "--cni=false",

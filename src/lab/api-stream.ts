@@ -1,5 +1,6 @@
 // Lists and then follows the objects of one kind, for the model agent and for whoever keeps an eye on Peers.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { request as httpsRequest, type RequestOptions } from "node:https";
 
 /** How a server is reached. */
@@ -38,7 +39,7 @@ export async function follow(access: ApiAccess, path: string, follower: Follower
         signal,
       });
     } catch {
-      await pause(waitMs, signal);
+      await sleep(waitMs, undefined, { signal }).catch(() => undefined);
       waitMs = Math.min(retryMsMax, waitMs * 2);
     }
   }
@@ -125,16 +126,5 @@ function watchOnce(access: ApiAccess, path: string, { version, follower, signal 
     );
     call.on("error", reject);
     call.end();
-  });
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    const end = (): void => {
-      clearTimeout(timer);
-      resolve();
-    };
-    signal.addEventListener("abort", end, { once: true });
   });
 }

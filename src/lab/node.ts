@@ -43,6 +43,8 @@ export class LabNode {
   readonly host: Namespace;
   readonly pod: Namespace;
   readonly #wireguard: HostProcess;
+  /** The Node that the agent speaks for; the node's own name, until the machine is renamed. */
+  hostname: string;
   #agent: HostProcess | undefined;
   #agents = 0;
 
@@ -56,6 +58,7 @@ export class LabNode {
     this.host = parts.host;
     this.pod = parts.pod;
     this.#wireguard = parts.wireguard;
+    this.hostname = parts.name;
   }
 
   /** Makes a node; its agent does not run yet. */

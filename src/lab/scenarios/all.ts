@@ -1,5 +1,8 @@
 import type { Scenario } from "../scenario.ts";
 import { everyday } from "./everyday.ts";
+import { meshes } from "./meshes.ts";
+import { nodes } from "./nodes.ts";
+import { operatorLife } from "./operator-life.ts";
 
 /** Every scenario, in the order in which they are played. */
-export const scenarios: readonly Scenario[] = [...everyday];
+export const scenarios: readonly Scenario[] = [...everyday, ...operatorLife, ...nodes, ...meshes];

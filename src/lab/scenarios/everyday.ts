@@ -1,5 +1,6 @@
 // A mesh comes up, rests and goes.
 
+import { isBetween, isInside } from "../pairs.ts";
 import { summary } from "../pings.ts";
 import type { Scenario } from "../scenario.ts";
 import { demand } from "../unmet.ts";
@@ -54,8 +55,7 @@ const deleted: Scenario = {
     const atMs = stage.note("the mesh is deleted");
     await stage.deleteMesh();
     for (const name of ["a", "b"] as const) await stage.cluster(name).holdsPeers(0);
-    const isInside = (pair: string): boolean => pair[0] === pair[3];
-    await stage.pings.allClosed((pair) => !isInside(pair));
+    await stage.pings.allClosed(isBetween);
     demand((await stage.meshStatus()) === undefined, "the mesh is still there");
     return `no Peer is left, clusters are apart; inside them ${summary(await stage.lossSince(atMs, isInside))}`;
   },

@@ -1,0 +1,250 @@
+// More than two clusters, Services, locations, and an operator that follows another one.
+
+import { type LabCluster, peersPath } from "../cluster.ts";
+import type { LabNode } from "../node.ts";
+import { isInside, joining, withNode, withoutNode } from "../pairs.ts";
+import { seconds, summary, worstOf } from "../pings.ts";
+import type { Scenario } from "../scenario.ts";
+import type { Stage } from "../stage.ts";
+import { demand, waitFor } from "../unmet.ts";
+
+const hub: Scenario = {
+  name: "hub-topology",
+  shows: "three clusters, then only through a hub, then all again: what is not joined is apart, what is joined stays",
+  play: async (stage) => {
+    await stage.connect({ a: 1, b: 2, c: 1 });
+    const aside = joining("b", "c");
+    const hubMs = stage.note("topology: Hub a");
+    await stage.putMesh(["a", "b", "c"], { spec: { topology: { type: "Hub", hub: "a" } } });
+    await stage.pings.allClosed(aside);
+    await stage.pass(2_000);
+    const first = summary(await stage.lossSince(hubMs, (pair) => !aside(pair)));
+    const fullMs = stage.note("topology: Full");
+    await stage.putMesh(["a", "b", "c"]);
+    await stage.open();
+    const second = summary(await stage.lossSince(fullMs, (pair) => !aside(pair)));
+    return `b and c are apart and joined again; the others: ${first}; and on the way back: ${second}`;
+  },
+};
+
+const takeOver: Scenario = {
+  name: "take-over",
+  shows: "Peers of the old operator are taken over without one lost packet",
+  play: async (stage) => {
+    await stage.raise({ a: 2, b: 2 });
+    const [a, b] = [stage.cluster("a"), stage.cluster("b")];
+    const uids = async (): Promise<string> =>
+      [...(await a.peers()).values(), ...(await b.peers()).values()].map(({ metadata }) => metadata.uid).join(" ");
+    await Promise.all([writeOldPeers(a, b), writeOldPeers(b, a)]);
+    await stage.watchPeers();
+    stage.pings.between(stage.nodes());
+    await stage.open();
+    await stage.pass(2_000);
+    const old = await uids();
+    const before = stage.nodes().map((node) => node.rewrites());
+    const atMs = stage.note("Causeway starts");
+    await stage.lab.putKubeconfig(b);
+    await stage.putMesh(["a", "b"]);
+    await stage.lab.operators.start();
+    await stage.meshReady();
+    await stage.pass(5_000);
+    const numbers = await stage.demandNoLoss(atMs);
+    const rewrites = stage.nodes().reduce((sum, node, index) => sum + node.rewrites() - (before[index] ?? 0), 0);
+    demand((await uids()) === old, "Peers were replaced");
+    return `4 Peers taken over, ${rewrites} device rewrites; ${numbers}`;
+  },
+};
+
+/** Writes the nodes of one cluster into another as the old operator does: two labels, no keepalive. */
+async function writeOldPeers(source: LabCluster, target: LabCluster): Promise<void> {
+  for (const { name, podCidr, address } of source.nodes.values()) {
+    const said = await source.annotations(name);
+    const wireguard = said["kilo.squat.ai/wireguard-ip"]?.replace(/\/.*/, "/32") ?? "";
+    await target.ask("POST", `${peersPath}?fieldManager=manager`, {
+      apiVersion: "kilo.squat.ai/v1alpha1",
+      kind: "Peer",
+      metadata: {
+        name: `m--${source.name}--${name}`,
+        labels: { "kilo-clustermesh.io/mesh": "m", "kilo-clustermesh.io/source-cluster": source.name },
+      },
+      spec: {
+        publicKey: said["kilo.squat.ai/key"],
+        allowedIPs: [podCidr, wireguard],
+        endpoint: { dnsOrIP: { ip: address }, port: 51_820 },
+      },
+    });
+  }
+}
+
+const service = "10.5.2.10";
+
+/** Does what kube-proxy does for one Service of cluster b: its address leads to the pod of a node. */
+async function serve(stage: Stage, backend: LabNode): Promise<void> {
+  const { podCidr } = stage.cluster("b");
+  for (const { host } of stage.cluster("b").nodes.values()) {
+    await host.run(`
+      iptables -t nat -A PREROUTING -d ${service}/32 -j DNAT --to-destination ${backend.podAddress}
+      iptables -t nat -A POSTROUTING -m conntrack --ctstate DNAT ! -s ${podCidr} -j MASQUERADE`);
+  }
+}
+
+/** Joins a and b with Services, and pings one of b's from both pods of a. Answers with the node that carries the range. */
+async function connectServices(stage: Stage): Promise<LabNode> {
+  await stage.connect({ a: 2, b: 3 }, { services: true });
+  await serve(stage, stage.node("b3"));
+  for (const from of ["a1", "a2"]) stage.pings.add(`${from}>service`, stage.node(from).pod, service);
+  await stage.open();
+  await stage.pass(2_000);
+  return stage.node(await carrierOf(stage));
+}
+
+/** The node whose Peer carries the Services of b on a. */
+async function carrierOf(stage: Stage): Promise<string> {
+  const peers = [...(await stage.cluster("a").peers()).values()];
+  const carrier = peers.find(({ spec }) => spec.allowedIPs.includes(stage.cluster("b").serviceCidr));
+  demand(carrier !== undefined, "no Peer carries the service range");
+  return carrier?.metadata.name.split("--")[2] ?? "";
+}
+
+const toService = (pair: string): boolean => pair.endsWith(">service");
+
+const anchorDies: Scenario = {
+  name: "anchor-dies",
+  shows: "Services are reached through one node; it is switched off and deleted, and another one carries their range",
+  play: async (stage) => {
+    const anchor = await connectServices(stage);
+    const atMs = stage.note(`${anchor.name}, the anchor, is switched off and deleted`);
+    await stage.pings.drop(withNode(anchor.name));
+    await stage.cluster("b").removeNode(anchor);
+    await stage.open(undefined, 60_000);
+    const losses = await stage.lossSince(atMs, toService);
+    const next = await carrierOf(stage);
+    demand(next !== anchor.name, "the range did not move");
+    return `the range moves from ${anchor.name} to ${next}; Services are out for ${seconds(worstOf(losses)?.gap ?? 0)}`;
+  },
+};
+
+const anchorDrained: Scenario = {
+  name: "anchor-drained",
+  shows:
+    "the node that carries the service range is drained, agent first and then its Node: the range is back within 2 s",
+  known: "drained anchor",
+  play: async (stage) => {
+    const anchor = await connectServices(stage);
+    stage.note(`the agent of ${anchor.name}, the anchor, stops cleanly`);
+    await stage.pings.drop(withNode(anchor.name));
+    await anchor.stopAgent("cleanly");
+    await stage.pass(1_000);
+    const atMs = stage.note("its Node is deleted");
+    await stage.cluster("b").removeNode(anchor);
+    await stage.pass(12_000);
+    const losses = await stage.lossSince(atMs, toService);
+    demand((worstOf(losses)?.gap ?? 0) <= 20, `Services are out for at least ${seconds(worstOf(losses)?.gap ?? 0)}`);
+    return `Services are out for ${seconds(worstOf(losses)?.gap ?? 0)}`;
+  },
+};
+
+const wrongRange: Scenario = {
+  name: "wrong-range",
+  shows: "the pod range of a cluster is mistyped for 10 s and put right: no packet is lost",
+  known: "a wrong range in the spec deletes every Peer",
+  play: async (stage) => {
+    await stage.connect({ a: 2, b: 2 });
+    await stage.pass(2_000);
+    const atMs = stage.note("podCIDRs of b: 10.99.0.0/16");
+    await stage.putMesh(["a", "b"], { entries: { b: { podCIDRs: ["10.99.0.0/16"] } } });
+    await stage.pass(10_000);
+    stage.note("podCIDRs of b as before");
+    await stage.putMesh(["a", "b"]);
+    await stage.pass(8_000);
+    return await stage.demandNoLoss(atMs);
+  },
+};
+
+const clusterJoins: Scenario = {
+  name: "cluster-joins",
+  shows:
+    "a cluster of four nodes joins and leaves five times: no pair that has nothing to do with it has a gap above 0.3 s",
+  known: "bursts of writes",
+  play: async (stage) => {
+    await stage.connect({ a: 2, b: 2, c: 4 }, { members: ["a", "b"], open: (pair) => !pair.includes("c") });
+    await stage.lab.putKubeconfig(stage.cluster("c"));
+    await stage.pass(2_000);
+    const atMs = Date.now();
+    const gaps: string[] = [];
+    for (let round = 1; round <= 5; round += 1) {
+      const roundMs = stage.note("c joins");
+      await stage.putMesh(["a", "b", "c"]);
+      await stage.open(undefined, 60_000);
+      await stage.pass(1_000);
+      stage.note("c leaves");
+      await stage.putMesh(["a", "b"]);
+      await stage.cluster("a").holdsPeers(2);
+      await stage.pass(6_000);
+      gaps.push(seconds(worstOf(await stage.lossSince(roundMs, (pair) => !pair.includes("c")))?.gap ?? 0));
+    }
+    const losses = await stage.lossSince(atMs, (pair) => !pair.includes("c"));
+    demand((worstOf(losses)?.gap ?? 0) <= 3, `${summary(losses)}; worst gap by round: ${gaps.join(" ")}`);
+    return summary(losses);
+  },
+};
+
+/** Cluster b with one location of three nodes. */
+async function connectLocation(stage: Stage): Promise<void> {
+  stage.cluster("b").granularity = "location";
+  const nodes = [1, 2, 3].map((number) => ({
+    number,
+    internal: `172.31.2.${number}/24`,
+    annotations: { "kilo.squat.ai/location": "east" },
+  }));
+  await stage.connect({ a: 2, b: nodes }, { openMsMax: 90_000 });
+  await stage.pass(2_000);
+  demand((await stage.cluster("a").peers()).size === 1, "a has more than one Peer for the location of b");
+}
+
+const leaderMoves: Scenario = {
+  name: "location-leader-moves",
+  shows: "another node is told to lead its location: the Peer follows it",
+  play: async (stage) => {
+    await connectLocation(stage);
+    const atMs = stage.note("b2 is told to lead");
+    await stage.cluster("b").annotate("b2", { "kilo.squat.ai/leader": "" });
+    await stage.pass(1_000);
+    await stage.open(undefined, 60_000);
+    stage.note("every pod reaches every other one again");
+    const losses = await stage.lossSince(atMs, (pair) => !isInside(pair));
+    return `b1 leads, then b2: outage ${seconds(worstOf(losses)?.gap ?? 0)}`;
+  },
+};
+
+const leaderDies: Scenario = {
+  name: "location-leader-dies",
+  shows: "the leader of a location is switched off; Kilo finds another one after a minute, and the Peer follows it",
+  play: async (stage) => {
+    await connectLocation(stage);
+    const atMs = stage.note("b1, the leader, is switched off");
+    await stage.pings.drop(withNode("b1"));
+    await stage.node("b1").end();
+    await stage.pass(3_000);
+    await stage.open(undefined, 150_000);
+    stage.note("every pod reaches every other one again");
+    const losses = await stage.lossSince(atMs, (pair) => !isInside(pair));
+    await waitFor("the Peer to be of b2", async () => {
+      const key = (await stage.cluster("b").annotations("b2"))["kilo.squat.ai/key"];
+      return [...(await stage.cluster("a").peers()).values()].some(({ spec }) => spec.publicKey === key);
+    });
+    return `outage ${seconds(worstOf(losses)?.gap ?? 0)}; inside a ${summary(await stage.lossSince(atMs, (pair) => isInside(pair) && withoutNode("b1", "b2", "b3")(pair)))}`;
+  },
+};
+
+/** Scenarios about meshes. */
+export const meshes: readonly Scenario[] = [
+  hub,
+  takeOver,
+  anchorDies,
+  anchorDrained,
+  wrongRange,
+  clusterJoins,
+  leaderMoves,
+  leaderDies,
+];
