@@ -1,11 +1,12 @@
 // The API server of a cluster as the model agent knows one: what it holds, every change, and patches of Nodes. Behind it
-// is a real server, so a patch is sent and not waited for; whether it succeeded shows in the next change.
+// is a real server.
 
 import { fieldsOf, textOf } from "../core/json.ts";
 import type { AgentServer } from "../sim/agent/agent.ts";
 import { storages } from "../sim/storages.ts";
 import type { Change } from "../sim/store.ts";
-import { type ApiAccess, follow, send, type StoredObject } from "./api-stream.ts";
+import { type ApiAccess, follow, type StoredObject } from "./api-stream.ts";
+import { SyncSender } from "./sync-send.ts";
 
 type Listener = (change: Change) => void;
 type Held = { readonly path: string; readonly objects: Map<string, StoredObject>; readonly listeners: Set<Listener> };
@@ -19,11 +20,11 @@ export class ApiMirror {
     [storages.nodes, { path: "/api/v1/nodes", objects: new Map(), listeners: new Set() }],
     [storages.peers, { path: "/apis/kilo.squat.ai/v1alpha1/peers", objects: new Map(), listeners: new Set() }],
   ]);
-  #sending: Promise<void> = Promise.resolve();
   #revision = 0;
 
   constructor(access: ApiAccess) {
     this.#access = access;
+    const sender = new SyncSender(access);
     this.server = {
       objects: (storage) => [...(this.#held.get(storage)?.objects.values() ?? [])],
       listen: (storage, listener) => {
@@ -33,8 +34,8 @@ export class ApiMirror {
       },
       handle: ({ method, path, headers, body = "" }) => {
         const type = headers["content-type"] ?? "application/json";
-        this.#sending = this.#sending.then(() => this.#send(method, path, body, type));
-        return { status: 200 };
+        const status = sender.send({ method, path, body, type });
+        return { status: status === 0 ? 503 : status };
       },
     };
   }
@@ -61,9 +62,8 @@ export class ApiMirror {
     );
   }
 
-  /** Answers when everything that was sent has been answered, and follows no more. */
-  async close(): Promise<void> {
-    await this.#sending;
+  /** Follows no more. */
+  close(): void {
     this.#ending.abort();
   }
 
@@ -74,14 +74,5 @@ export class ApiMirror {
     else objects.set(key, object);
     this.#revision += 1;
     for (const listener of listeners) listener({ revision: this.#revision, key, type, before, after: object });
-  }
-
-  async #send(method: string, path: string, body: string, type: string): Promise<void> {
-    try {
-      const { status, text } = await send(this.#access, { method, path, body, type });
-      if (status >= 300) console.error(`${method} ${path}: ${status} ${text.slice(0, 200)}`);
-    } catch (error) {
-      console.error(`${method} ${path}: ${error instanceof Error ? error.message : String(error)}`);
-    }
   }
 }

@@ -65,7 +65,8 @@ async function main(): Promise<void> {
   agent.start();
   process.once("SIGTERM", () => {
     agent.stop("graceful");
-    void mirror.close().finally(() => process.exit(0));
+    mirror.close();
+    process.exit(0);
   });
 }
 
