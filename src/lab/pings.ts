@@ -28,39 +28,24 @@ export type PairLoss = {
 /** Which pairs, by their name `a1>b2`. */
 export type PairFilter = (pair: string) => boolean;
 
-/** The pings of one pair. */
-class PairPings {
-  readonly pair: string;
-  readonly #child: ChildProcess;
+/** What `ping -n -O -D` says of the pings to one address, fed as it comes. */
+export class PingLog {
   /** By sequence number, from 1 on. */
   readonly pings: Ping[] = [];
   #rest = "";
 
-  constructor(pair: string, host: Namespace, address: string) {
-    this.pair = pair;
-    const command = ["ping", "-n", "-O", "-D", "-i", String(pingMs / 1_000), address];
-    this.#child = host.spawn(command);
-    for (const stream of [this.#child.stdout, this.#child.stderr]) {
-      stream?.setEncoding("utf8").on("data", (text: string) => this.#read(text));
-    }
-  }
-
-  async stop(): Promise<void> {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
-    const ended = once(this.#child, "exit");
-    this.#child.kill("SIGKILL");
-    await ended;
-  }
-
-  #read(text: string): void {
+  /** Reads more of the output; a line may come in pieces. */
+  read(text: string): void {
     const lines = (this.#rest + text).split("\n");
     this.#rest = lines.pop() ?? "";
     for (const line of lines) {
       const match = /^\[(\d+\.\d+)\] (\d+ bytes from|no answer yet for|From) .*?icmp_seq=(\d+)/.exec(line);
       if (match === null) continue;
-      const isAnswered = match[2]?.endsWith("from") === true;
-      const roundTripMs = Number(/time=([\d.]+) ms/.exec(line)?.[1] ?? pingMs);
-      this.#note(Number(match[3]), Number(match[1]) * 1_000 - roundTripMs, isAnswered);
+      const isRefused = match[2] === "From";
+      // Silence is told of when the next ping is sent. A refusal comes at once: one that is slow comes after the silence.
+      const ageMs = Number(/time=([\d.]+) ms/.exec(line)?.[1] ?? (isRefused ? 0 : pingMs));
+      const isAnswered = match[2]?.endsWith("bytes from") === true;
+      this.#note(Number(match[3]), Number(match[1]) * 1_000 - ageMs, isAnswered);
     }
   }
 
@@ -76,6 +61,33 @@ class PairPings {
       this.pings.push({ atMs: atMs - (sequence - each) * pingMs, isAnswered: false });
     }
     this.pings.push({ atMs, isAnswered });
+  }
+}
+
+/** The pings of one pair. */
+class PairPings {
+  readonly pair: string;
+  readonly #child: ChildProcess;
+  readonly #log = new PingLog();
+
+  constructor(pair: string, host: Namespace, address: string) {
+    this.pair = pair;
+    const command = ["ping", "-n", "-O", "-D", "-i", String(pingMs / 1_000), address];
+    this.#child = host.spawn(command);
+    this.#child.stdout?.setEncoding("utf8").on("data", (text: string) => this.#log.read(text));
+    // Complaints have no time and no number, and must not get into the middle of a line.
+    this.#child.stderr?.resume();
+  }
+
+  get pings(): readonly Ping[] {
+    return this.#log.pings;
+  }
+
+  async stop(): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    const ended = once(this.#child, "exit");
+    this.#child.kill("SIGKILL");
+    await ended;
   }
 }
 
@@ -117,7 +129,7 @@ export class Pings {
     await sleep(Math.max(0, untilMs + lateMs - Date.now()));
     return [...this.#ended, ...this.#pairs.values()]
       .filter(({ pair }) => which(pair))
-      .map(({ pair, pings }) => lossOf(pair, pings, fromMs, untilMs))
+      .map(({ pair, pings }) => lossOf(pair, pings, { fromMs, untilMs }))
       .filter(({ sent }) => sent > 0);
   }
 
@@ -173,7 +185,12 @@ export class Pings {
   }
 }
 
-function lossOf(pair: string, pings: readonly Ping[], fromMs: number, untilMs: number): PairLoss {
+/** What became of the pings of a pair that were sent from one moment to another, both included. */
+export function lossOf(
+  pair: string,
+  pings: readonly Ping[],
+  { fromMs, untilMs }: { readonly fromMs: number; readonly untilMs: number },
+): PairLoss {
   let [sent, lost, gap, run] = [0, 0, 0, 0];
   for (const { atMs, isAnswered } of pings) {
     if (atMs < fromMs || atMs > untilMs) continue;

@@ -1,0 +1,147 @@
+import { describe, expect, test } from "vitest";
+import { lossOf, type Ping, PingLog, seconds, summary, total, worstOf } from "../../../src/lab/pings.ts";
+
+const beganS = 1_794_840_000;
+const stamp = (ms: number): string => `[${(beganS + ms / 1_000).toFixed(6)}]`;
+const answer = (sequence: number, sentMs: number, roundTripMs = 1): string =>
+  `${stamp(sentMs + roundTripMs)} 64 bytes from 10.10.1.2: icmp_seq=${sequence} ttl=62 time=${roundTripMs} ms\n`;
+const silence = (sequence: number, saidMs: number): string =>
+  `${stamp(saidMs)} no answer yet for icmp_seq=${sequence}\n`;
+
+/** Milliseconds since the beginning, and whether there was an answer. */
+function pingsOf(...texts: readonly string[]): readonly (readonly [number, boolean])[] {
+  const log = new PingLog();
+  for (const text of texts) log.read(text);
+  return log.pings.map(({ atMs, isAnswered }) => [Math.round(atMs - beganS * 1_000), isAnswered]);
+}
+
+const pings = (marks: string): readonly Ping[] =>
+  Array.from(marks, (mark, index) => ({ atMs: index * 100, isAnswered: mark === "+" }));
+const always = { fromMs: 0, untilMs: Infinity };
+
+describe("PingLog", () => {
+  test("an answered ping was sent before its answer came, by the time of its round trip", () => {
+    expect(
+      pingsOf(
+        "PING 10.10.1.2 (10.10.1.2) 56(84) bytes of data.\n",
+        "[1794840000.123456] 64 bytes from 10.10.1.2: icmp_seq=1 ttl=62 time=23.4 ms\n",
+      ),
+    ).toEqual([[100, true]]);
+  });
+
+  test("silence is noticed when the next ping is sent: the ping was sent one interval before", () => {
+    expect(pingsOf(answer(1, 100), answer(2, 200), silence(3, 400))).toEqual([
+      [100, true],
+      [200, true],
+      [300, false],
+    ]);
+  });
+
+  test("a ping that a router refuses is not answered", () => {
+    expect(
+      pingsOf(
+        answer(4, 400),
+        `${stamp(501)} From 10.9.1.1 icmp_seq=5 Destination Net Unreachable\n`,
+        silence(5, 600),
+        answer(6, 600),
+      ).slice(3),
+    ).toEqual([
+      [400, true],
+      [501, false],
+      [600, true],
+    ]);
+  });
+
+  test("a router that knows a better way does not undo the answer", () => {
+    expect(
+      pingsOf(`${stamp(101)} From 10.9.1.1 icmp_seq=1 Redirect Host(New nexthop: 10.9.1.2)\n`, answer(1, 101)),
+    ).toEqual([[101, true]]);
+  });
+
+  test("an answer that is a little late counts, at the time the ping was sent", () => {
+    expect(pingsOf(answer(1, 100), silence(2, 300), silence(3, 400), answer(2, 200, 450))).toEqual([
+      [100, true],
+      [200, true],
+      [300, false],
+    ]);
+  });
+
+  test("numbers that nothing was said of are pings without an answer, an interval apart", () => {
+    expect(pingsOf(answer(1, 100), answer(4, 400))).toEqual([
+      [100, true],
+      [200, false],
+      [300, false],
+      [400, true],
+    ]);
+  });
+
+  test("a number that repeats is one ping", () => {
+    expect(pingsOf(answer(1, 100), answer(1, 100, 2).replace("ms\n", "ms (DUP!)\n"), silence(1, 200))).toEqual([
+      [100, true],
+    ]);
+  });
+
+  test("a line may come in pieces; the last piece waits for its end", () => {
+    const text = answer(1, 100) + answer(2, 200);
+    expect(pingsOf(text.slice(0, 30), text.slice(30, 40), text.slice(40, -5))).toEqual([[100, true]]);
+    expect(pingsOf(...text.split(/(?=)/))).toEqual([
+      [100, true],
+      [200, true],
+    ]);
+  });
+
+  test("anything else is no ping", () => {
+    expect(
+      pingsOf(
+        "ping: sendmsg: Network is unreachable\n",
+        "64 bytes from 10.10.1.2: icmp_seq=1 ttl=62 time=0.440 ms\n",
+        "\n--- 10.10.1.2 ping statistics ---\n",
+        "3 packets transmitted, 3 received, 0% packet loss, time 203ms\n",
+      ),
+    ).toEqual([]);
+  });
+});
+
+describe("lossOf", () => {
+  test("the gap is the longest run without an answer", () => {
+    expect(lossOf("a1>b1", pings("++-+---+--+"), always)).toEqual({ pair: "a1>b1", sent: 11, lost: 6, gap: 3 });
+  });
+
+  test("a gap may last until the end", () => {
+    expect(lossOf("a1>b1", pings("-+--"), always)).toEqual({ pair: "a1>b1", sent: 4, lost: 3, gap: 2 });
+  });
+
+  test("only pings that were sent within the time count", () => {
+    expect(lossOf("a1>b1", pings("----+--+--"), { fromMs: 300, untilMs: 800 })).toEqual({
+      pair: "a1>b1",
+      sent: 6,
+      lost: 4,
+      gap: 2,
+    });
+  });
+
+  test("without pings there is no loss", () => {
+    expect(lossOf("a1>b1", [], always)).toEqual({ pair: "a1>b1", sent: 0, lost: 0, gap: 0 });
+  });
+});
+
+describe("summary", () => {
+  const losses = [
+    { pair: "a1>b1", sent: 600, lost: 27, gap: 3 },
+    { pair: "a1>b2", sent: 600, lost: 4, gap: 4 },
+    { pair: "b2>a1", sent: 600, lost: 4, gap: 4 },
+  ];
+
+  test("names the first pair with the longest gap", () => {
+    expect(summary(losses)).toBe("35 of 1800 pings lost, worst gap 0.4 s (a1>b2)");
+    expect(worstOf(losses)).toBe(losses[1]);
+    expect([total(losses, "sent"), total(losses, "lost")]).toEqual([1800, 35]);
+    expect(seconds(4)).toBe("0.4 s");
+  });
+
+  test("names no pair if nothing was lost", () => {
+    expect(summary([{ pair: "a1>b1", sent: 600, lost: 0, gap: 0 }])).toBe("0 of 600 pings lost");
+    expect(summary([])).toBe("0 of 0 pings lost");
+    expect(worstOf([])).toBeUndefined();
+  });
+});
