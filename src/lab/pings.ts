@@ -44,7 +44,8 @@ export class PingLog {
       const isRefused = match[2] === "From";
       // Silence is told of when the next ping is sent. A refusal comes at once: one that is slow comes after the silence.
       const ageMs = Number(/time=([\d.]+) ms/.exec(line)?.[1] ?? (isRefused ? 0 : pingMs));
-      const isAnswered = match[2]?.endsWith("bytes from") === true;
+      // WireGuard keeps packets while it waits for a handshake. Those that come out of the queue must not hide the wait.
+      const isAnswered = match[2]?.endsWith("bytes from") === true && ageMs <= lateMs;
       this.#note(Number(match[3]), Number(match[1]) * 1_000 - ageMs, isAnswered);
     }
   }

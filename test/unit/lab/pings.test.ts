@@ -66,6 +66,14 @@ describe("PingLog", () => {
     ]);
   });
 
+  test("an answer that is more than a second late does not count: a queue does not hide an outage", () => {
+    expect(pingsOf(answer(1, 100, 1_000), silence(2, 300), answer(2, 200, 1_001), answer(3, 300, 5_000))).toEqual([
+      [100, true],
+      [200, false],
+      [300, false],
+    ]);
+  });
+
   test("numbers that nothing was said of are pings without an answer, an interval apart", () => {
     expect(pingsOf(answer(1, 100), answer(4, 400))).toEqual([
       [100, true],
