@@ -165,9 +165,16 @@ export class Pings {
     );
   }
 
-  /** Every ping of every pair, for the report. */
+  /** Every ping of every pair, for the report; a pair that was dropped and came back is there again as `a1>b2 (2)`. */
   all(): ReadonlyMap<string, readonly Ping[]> {
-    return new Map([...this.#ended, ...this.#pairs.values()].map(({ pair, pings }) => [pair, pings]));
+    const all = new Map<string, readonly Ping[]>();
+    const times = new Map<string, number>();
+    for (const { pair, pings } of [...this.#ended, ...this.#pairs.values()]) {
+      const time = (times.get(pair) ?? 0) + 1;
+      times.set(pair, time);
+      all.set(time === 1 ? pair : `${pair} (${time})`, pings);
+    }
+    return all;
   }
 
   #chosen(which: PairFilter): readonly PairPings[] {
