@@ -80,10 +80,16 @@ export class LabCluster {
 
   /** A node joins; its agent starts at once. */
   async addNode(options: NodeOptions = {}): Promise<LabNode> {
+    const node = await this.prepareNode(options);
+    node.startAgent();
+    return node;
+  }
+
+  /** A node joins whose agent does not run yet. */
+  async prepareNode(options: NodeOptions = {}): Promise<LabNode> {
     const node = await LabNode.create(this, options.number ?? this.#freeNumber(), options);
     this.nodes.set(node.name, node);
     await this.register(node, options);
-    node.startAgent();
     return node;
   }
 

@@ -1,23 +1,24 @@
 // `npm run lab`: the Peers that Causeway writes, judged by the packets they carry.
 
 import { mkdirSync } from "node:fs";
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { obtainTools } from "../../test/support/server-processes.mjs";
-import type { AgentKind } from "./agent-kind.ts";
+import { compare } from "./comparison.ts";
 import { findAgent, missingParts } from "./requirements.ts";
 import { writeReport } from "./report.ts";
 import type { Result, Scenario } from "./scenario.ts";
 import { scenarios } from "./scenarios/all.ts";
 import { Troupe } from "./troupe.ts";
 
-const help = `npm run lab -- [--agent kg|model] [--only NAME,…] [--short] [--repeat N] [--jobs N] [--report DIR]
+const help = `npm run lab -- [--agent kg|model|both] [--only NAME,…] [--short] [--repeat N] [--jobs N] [--report DIR]
 npm run lab -- --shell
 
 Runs whole clusters on this machine, in network namespaces without a way out: real API servers, WireGuard, pods, an agent
 per node and the operator; then plays scenarios and judges each by ten pings a second between every two pods. Needs root.
 
   --agent kg|model   Kilo's own agent, or the simulation's model of it; kg if it is found (CAUSEWAY_KG, PATH), else model
+  --agent both       plays everything with kg, then with the model, and compares
   --only NAME,…      plays these; --list shows all
   --short            plays the few that are played before every landing
   --repeat N         plays everything N times
@@ -41,6 +42,8 @@ const options = {
   help: { type: "boolean" },
 } as const;
 
+const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
 class Misused extends Error {}
 
 process.exitCode = await main(process.argv.slice(2));
@@ -63,16 +66,12 @@ async function main(args: readonly string[]): Promise<number> {
       console.error(`error: ${missing}`);
       return 3;
     }
-    const asked = flags.agent;
-    if (asked !== undefined && asked !== "kg" && asked !== "model")
-      throw new Misused(`--agent ${asked} is neither kg nor model`);
-    const agent = findAgent(asked);
-    if (typeof agent === "string") {
-      console.error(`error: ${agent}`);
+    const agents = agentsOf(flags.agent);
+    if (typeof agents === "string") {
+      console.error(`error: ${agents}`);
       return 3;
     }
-    console.log(agent.kind === "kg" ? `agent: kg ${agent.version} (${agent.path})` : "agent: model");
-    return await withTroupe(agent, flags);
+    return await withTools(agents, flags);
   } catch (error) {
     if (!(error instanceof Misused)) throw error;
     console.error(`error: ${error.message}\n  → npm run lab -- --help`);
@@ -80,28 +79,66 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-async function withTroupe(agent: AgentKind, flags: Flags): Promise<number> {
-  const logs = flags.report === undefined ? undefined : resolve(flags.report, "logs");
-  const troupe = new Troupe({ agent, tools: obtainTools(), ...(logs === undefined ? {} : { logs }) });
+type FoundAgent = Exclude<ReturnType<typeof findAgent>, string>;
+
+/** The agents to play with, or why one of them cannot be had. */
+function agentsOf(asked: string | undefined): readonly FoundAgent[] | string {
+  if (asked !== undefined && asked !== "kg" && asked !== "model" && asked !== "both") {
+    throw new Misused(`--agent ${asked} is none of kg, model and both`);
+  }
+  const wanted = asked === "both" ? (["kg", "model"] as const) : ([asked] as const);
+  const found = wanted.map((each) => findAgent(each));
+  return found.find((each) => typeof each === "string") ?? found.filter((each) => typeof each !== "string");
+}
+
+async function withTools(agents: readonly FoundAgent[], flags: Flags): Promise<number> {
+  const tools = obtainTools();
+  const chosen = choose(flags);
+  const results: (readonly Result[])[] = [];
+  let worst = 0;
+  for (const agent of agents) {
+    console.log(agent.kind === "kg" ? `agent: kg ${agent.version} (${agent.path})` : "agent: model");
+    const folder = reportFolder(flags, agents.length > 1 ? agent.kind : "");
+    const troupe = new Troupe({ agent, tools, ...(folder === undefined ? {} : { logs: join(folder, "logs") }) });
+    const played = await withTroupe(troupe, chosen, flags);
+    if (typeof played === "number") return played;
+    if (folder !== undefined) writeReport(folder, played, { agent: agent.kind, scenarios });
+    worst = Math.max(worst, conclude(played, chosen.length));
+    results.push(played);
+  }
+  const [kg, model] = results;
+  if (kg === undefined || model === undefined) return worst;
+  for (const { line: text } of compare(kg, model)) console.log(text);
+  return worst;
+}
+
+/** Plays everything, or what `--shell` asks for; then the answer is an exit code. */
+async function withTroupe(
+  troupe: Troupe,
+  chosen: readonly Scenario[],
+  flags: Flags,
+): Promise<readonly Result[] | number> {
   const stop = (): void => troupe.stop();
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, stop);
+  for (const signal of signals) process.on(signal, stop);
   try {
     if (flags.shell === true) return await troupe.shell();
-    const chosen = choose(flags);
     const results: Result[] = [];
-    const beganMs = Date.now();
     await troupe.playAll(chosen, countOf(flags.jobs, "--jobs"), (result) => {
       results.push(result);
       console.log(line(result));
     });
-    if (flags.report !== undefined) {
-      mkdirSync(flags.report, { recursive: true });
-      writeReport(flags.report, results, { agent: agent.kind, scenarios });
-    }
-    return conclude(results, chosen.length, Date.now() - beganMs);
+    return results;
   } finally {
     await troupe.ended();
+    for (const signal of signals) process.off(signal, stop);
   }
+}
+
+function reportFolder({ report }: Flags, name: string): string | undefined {
+  if (report === undefined) return undefined;
+  const folder = resolve(report, name);
+  mkdirSync(folder, { recursive: true });
+  return folder;
 }
 
 type Flags = ReturnType<typeof readFlags>;
@@ -133,12 +170,11 @@ function line({ outcome, name, detail, seconds }: Result): string {
   return `${outcome} ${name} ${detail} [${seconds.toFixed(1)} s]`;
 }
 
-function conclude(results: readonly Result[], asked: number, ms: number): number {
+function conclude(results: readonly Result[], asked: number): number {
   const count = (outcome: Result["outcome"]): number => results.filter((result) => result.outcome === outcome).length;
   const known = results.filter(({ outcome }) => outcome === "known");
   if (known.length > 0) console.log(`${known.length} known failures: ${known.map(({ name }) => name).join(", ")}`);
   if (results.length < asked) console.log(`${asked - results.length} were not played`);
-  console.log(`${(ms / 60_000).toFixed(1)} minutes`);
   console.log(`${count("ok")} passed, ${count("FAIL")} failed, ${count("skip")} skipped`);
   return count("FAIL") === 0 && results.length === asked ? 0 : 1;
 }

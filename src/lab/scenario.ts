@@ -2,8 +2,8 @@
 
 import { join } from "node:path";
 import type { Lab } from "./lab.ts";
-import type { Ping } from "./pings.ts";
-import { Stage, type StageEvent } from "./stage.ts";
+import { lossOf, type Ping, pingMs, worstOf } from "./pings.ts";
+import { connected, Stage, type StageEvent } from "./stage.ts";
 import { Unmet } from "./unmet.ts";
 
 /** One story with a verdict by packets. */
@@ -30,9 +30,23 @@ export type Result = {
   readonly beganMs: number;
   readonly endedMs: number;
   readonly events: readonly StageEvent[];
+  readonly measures: Measures;
   /** By pair, the moments at which reachability changed: `[ms since the beginning, open]`. */
   readonly timeline: Readonly<Record<string, readonly (readonly [number, boolean])[]>>;
 };
+
+/** What can be compared between agents. */
+export type Measures = {
+  /** How often the devices of all nodes were written, from the first moment on. */
+  readonly rewrites: number;
+  /** How often Peers were written. */
+  readonly peerWrites: number;
+  /** The longest gap of any pair after every pod reached every other one for the first time, in milliseconds. */
+  readonly worstGapMs: number;
+};
+
+/** What nothing was measured of. */
+export const noMeasures: Measures = { rewrites: 0, peerWrites: 0, worstGapMs: 0 };
 
 const playMsMax = 6 * 60_000;
 
@@ -48,6 +62,7 @@ export async function play(scenario: Scenario, lab: Lab, logs?: string): Promise
     beganMs: stage.beganMs,
     endedMs: Date.now(),
     events: stage.events.map(({ atMs, text }) => ({ atMs: atMs - stage.beganMs, text })),
+    measures: measure(stage),
     timeline: timelineOf(stage.pings.all(), stage.beganMs),
   });
   if (scenario.only !== undefined && scenario.only.agent !== agent) return result("skip", scenario.only.because);
@@ -68,6 +83,18 @@ export async function play(scenario: Scenario, lab: Lab, logs?: string): Promise
   if (ended.outcome === "FAIL" && logs !== undefined) lab.keepLogs(join(logs, scenario.name));
   await lab.reset();
   return ended;
+}
+
+function measure(stage: Stage): Measures {
+  const connectedMs = stage.events.find(({ text }) => text === connected)?.atMs ?? Date.now();
+  const losses = Array.from(stage.pings.all(), ([pair, pings]) =>
+    lossOf(pair, pings, { fromMs: connectedMs, untilMs: Date.now() }),
+  );
+  return {
+    rewrites: stage.nodes().reduce((sum, node) => sum + node.rewrites(), 0),
+    peerWrites: [...stage.peerWatches.values()].reduce((sum, { changes }) => sum + changes.length, 0),
+    worstGapMs: (worstOf(losses)?.gap ?? 0) * pingMs,
+  };
 }
 
 async function withDeadline<T>(work: Promise<T>): Promise<T> {

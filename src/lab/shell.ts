@@ -1,6 +1,6 @@
 // A lab for people: two clusters of two nodes are joined and stay up, and this says how to look around.
 
-import { chmodSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { adminKubeconfig } from "../../test/support/server-processes.mjs";
 import type { Lab } from "./lab.ts";
@@ -44,6 +44,3 @@ export async function removeNames(): Promise<void> {
     await runCommand(["ip", "netns", "delete", name]);
   }
 }
-
-/** Removes the script that enters hosts. */
-export const removeScript = (folder: string): void => rmSync(join(folder, "enter"), { force: true });

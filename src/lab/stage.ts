@@ -29,6 +29,9 @@ export type MeshStatus = {
 
 const meshesPath = `/apis/kilo.squat.ai/v1alpha1/namespaces/${meshNamespace}/clustermeshes`;
 
+/** The event that every pod reaches every other one for the first time. */
+export const connected = "connected";
+
 /** One scenario at play. */
 export class Stage {
   readonly lab: Lab;
@@ -71,13 +74,21 @@ export class Stage {
 
   /** Nodes join, and announce themselves. */
   async raise(cast: Cast): Promise<void> {
-    const joining = clusterNames.flatMap((name) => {
-      const wanted = cast[name] ?? 0;
-      const options = typeof wanted === "number" ? Array.from({ length: wanted }, () => ({})) : wanted;
-      return options.map((each, index) => this.cluster(name).addNode({ number: index + 1, ...each }));
-    });
-    await Promise.all(joining);
-    await Promise.all(Object.values(this.lab.clusters).map((cluster) => cluster.announced()));
+    await Promise.all(
+      clusterNames.map(async (name) => {
+        const wanted = cast[name] ?? 0;
+        const options = typeof wanted === "number" ? Array.from({ length: wanted }, () => ({})) : wanted;
+        const cluster = this.cluster(name);
+        const nodes = await Promise.all(
+          options.map((each, index) => cluster.prepareNode({ number: index + 1, ...each })),
+        );
+        // One after the other: agents that start together give themselves the same address and announce it.
+        for (const node of nodes) {
+          node.startAgent();
+          await cluster.announced([node]);
+        }
+      }),
+    );
   }
 
   /** Creates the mesh of some clusters, or changes it to be that. */
@@ -143,7 +154,7 @@ export class Stage {
     this.note("the operator starts");
     const operator = await this.lab.operators.start(options.args);
     await this.open(options.open, options.openMsMax);
-    this.note("connected");
+    this.note(connected);
     return operator;
   }
 

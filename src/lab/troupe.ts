@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import type { Result, Scenario } from "./scenario.ts";
+import { noMeasures, type Result, type Scenario } from "./scenario.ts";
 import { removeNames } from "./shell.ts";
 import type { Said, Told, WorkerOrders } from "./worker.ts";
 
@@ -79,7 +79,8 @@ export class Troupe {
     if (this.#isStopped) return undefined;
     const endedMs = Date.now();
     const seconds = (endedMs - beganMs) / 1_000;
-    return { name, outcome: "FAIL", detail: "the lab crashed", seconds, beganMs, endedMs, events: [], timeline: {} };
+    const nothing = { events: [], measures: noMeasures, timeline: {} };
+    return { name, outcome: "FAIL", detail: "the lab crashed", seconds, beganMs, endedMs, ...nothing };
   }
 }
 

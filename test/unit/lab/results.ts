@@ -14,6 +14,7 @@ export function madeUp(parts: Partial<Result> = {}): Result {
       { atMs: 1_000, text: "the operator starts" },
       { atMs: 4_000, text: "connected" },
     ],
+    measures: { rewrites: 12, peerWrites: 4, worstGapMs: 100 },
     timeline: {
       "b1>a1": [
         [1_000, false],
