@@ -101,6 +101,8 @@ export type Hold = {
 export type Plan = {
   readonly targets: readonly TargetPlan[];
   readonly diagnostics: readonly Diagnostic[];
+  /** When to plan again at the latest although no change was announced; if nothing is said, the engine decides. */
+  readonly againMs?: number;
 };
 
 /** One value that an operation changes. */
@@ -134,7 +136,12 @@ export function mergePlans(plans: readonly Plan[]): Plan {
       targets.set(next.target, first === undefined ? next : joinTargets(first, next));
     }
   }
-  return { targets: [...targets.values()], diagnostics: plans.flatMap((plan) => plan.diagnostics) };
+  const againMs = plans.reduce((first, plan) => Math.min(first, plan.againMs ?? first), Number.POSITIVE_INFINITY);
+  return {
+    targets: [...targets.values()],
+    diagnostics: plans.flatMap((plan) => plan.diagnostics),
+    ...(againMs === Number.POSITIVE_INFINITY ? {} : { againMs }),
+  };
 }
 
 function joinTargets(first: TargetPlan, next: TargetPlan): TargetPlan {

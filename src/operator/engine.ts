@@ -59,7 +59,7 @@ const gather = { minMs: 20, maxMs: 2_000, creditMs: 500 };
 /** Our own writes are seen at once; a look at the whole can wait for the others of the same pass. */
 const ownDelayMs = 300;
 /** Grace periods end, agents fall silent: time passes without any event. */
-const resyncMs = { quiet: 60_000, grace: 5_000 };
+const resyncMs = { quiet: 60_000, grace: 5_000, least: 1_000 };
 const namesMaxMs = 3_000;
 const leaveMaxMs = 600_000;
 
@@ -175,7 +175,8 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     if (provider.samples !== undefined) metrics.samples(provider.samples(plan));
     this.#queueWork(this.#state);
     this.#releaseLeft(this.#state);
-    return { again: this.#graces.lastedMs.size > 0 ? resyncMs.grace : resyncMs.quiet };
+    const resync = this.#graces.lastedMs.size > 0 ? resyncMs.grace : resyncMs.quiet;
+    return { again: Math.min(resync, Math.max(plan.againMs ?? resync, resyncMs.least)) };
   }
 
   /** A name that has never been asked for would make its node look as if it had no endpoint. */
