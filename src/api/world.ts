@@ -58,6 +58,8 @@ export const worldSchema = z.strictObject({
   dns: z.record(text, ip.nullable()).optional(),
   // Grace periods that were running: since when an object has been kept although nothing asks for it.
   held: z.array(z.strictObject({ target: text, object: text, since: time })).optional(),
+  // Who led each location when it was planned last, by Kilo's rule and by what the agents published.
+  leaders: z.array(z.strictObject({ cluster: text, location: z.string(), node: text })).optional(),
 });
 
 /** Everything a plan is made from. */
@@ -133,9 +135,13 @@ function sharedAccess({ clusters }: World): readonly Problem[] {
   );
 }
 
-function unknownTargets({ clusters, held = [] }: World): readonly Problem[] {
+function unknownTargets({ clusters, held = [], leaders = [] }: World): readonly Problem[] {
   const names = new Set(clusters.map(({ name }) => name));
-  return held.flatMap(({ target }, index) =>
-    names.has(target) ? [] : [{ path: `held[${index}].target`, message: "no cluster of this world has that name" }],
+  const named = [
+    ...held.map(({ target }, index) => ({ name: target, path: `held[${index}].target` })),
+    ...leaders.map(({ cluster: name }, index) => ({ name, path: `leaders[${index}].cluster` })),
+  ];
+  return named.flatMap(({ name, path }) =>
+    names.has(name) ? [] : [{ path, message: "no cluster of this world has that name" }],
   );
 }

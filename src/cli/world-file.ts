@@ -147,6 +147,7 @@ function mergeWorlds(worlds: readonly World[]): World {
     clusters,
     dns,
     held: worlds.flatMap((world) => world.held ?? []),
+    leaders: worlds.flatMap((world) => world.leaders ?? []),
   };
 }
 

@@ -2,9 +2,12 @@
 
 import { type Diagnostic, listSome } from "../core/diagnostic.ts";
 import { appendAll, appendTo } from "../core/list.ts";
-import { type Cidr, hostRoute, isHostRoute } from "../core/net/cidr.ts";
+import type { Address } from "../core/net/address.ts";
+import { type Cidr, hostRoute, isHostRoute, networkAddress } from "../core/net/cidr.ts";
 import type { PublicKey } from "../core/net/public-key.ts";
+import { ok } from "../core/result.ts";
 import { at, diagnose } from "./diagnostics.ts";
+import type { Leader } from "./election.ts";
 import type { Established } from "./established.ts";
 import type { KiloFacts, NodeFacts } from "./facts.ts";
 import { alive, byFreshness, granularityOf, segmentsOf } from "./granularity.ts";
@@ -30,13 +33,19 @@ export type NodeReview = {
   readonly diagnostics: Diagnostic[];
 };
 
+/** The same, with who leads each location, where that can be told before it is published. */
+type LocationReview = NodeReview & { readonly leaders: ReadonlyMap<string, Leader> };
+
 /** Checks the selected nodes of a source and finds its carriers, one for each key, by node name. */
-export function findCarriers(facts: KiloFacts, selected: readonly NodeFacts[], review: NodeReview): readonly Carrier[] {
+export function findCarriers(
+  facts: KiloFacts,
+  selected: readonly NodeFacts[],
+  review: LocationReview,
+): readonly Carrier[] {
   const { mode, diagnostics } = granularityOf(facts.nodes, review.place);
   appendAll(review.diagnostics, diagnostics);
   if (mode === "location") {
-    const anyUnreadable = facts.unreadable.some((object) => object.kind === "Node");
-    return onePerKey(locationCarriers(selected, anyUnreadable, review), review);
+    return onePerKey(locationCarriers(facts, selected, review), review);
   }
   return onePerKey(nodeCarriers(selected, mode === "unknown" ? behindLeaders(selected) : undefined, review), review);
 }
@@ -69,11 +78,14 @@ function nodeCarriers(
   });
 }
 
-function locationCarriers(nodes: readonly NodeFacts[], anyUnreadable: boolean, review: NodeReview): Carrier[] {
+function locationCarriers(facts: KiloFacts, selected: readonly NodeFacts[], review: LocationReview): Carrier[] {
   const { entry, place, established, faults, diagnostics } = review;
+  const anyUnreadable = facts.unreadable.some((object) => object.kind === "Node");
   const wasLeader = ({ name, key }: NodeFacts): boolean =>
     key !== undefined && key.result.ok && established.standsFor(key.result.value, name);
-  return segmentsOf(nodes, wasLeader).flatMap(({ location, leader, members }) => {
+  return segmentsOf(selected, wasLeader).flatMap(({ location, leader: published, members }) => {
+    const elected = electedAmong(members, facts, review);
+    const leader = elected?.leader ?? published;
     const carried = members.flatMap((node) => {
       const pods = checkPods(node, entry, place);
       if (!pods.ok) {
@@ -83,7 +95,7 @@ function locationCarriers(nodes: readonly NodeFacts[], anyUnreadable: boolean, r
       appendAll(diagnostics, pods.value.warnings);
       return [{ node, pods: pods.value.pods }];
     });
-    const tunnel = leader && checkTunnel(leader, entry, place);
+    const tunnel = elected?.tunnel ?? (published && checkTunnel(published, entry, place));
     if (leader !== undefined && tunnel?.ok) {
       const { key, wireguard } = tunnel.value;
       const isPassing = members.some(({ name }) => faults.has(name) && faults.get(name)?.consequence !== "drop");
@@ -100,6 +112,52 @@ function locationCarriers(nodes: readonly NodeFacts[], anyUnreadable: boolean, r
     }
     return [];
   });
+}
+
+/**
+ * The elected leader of a location with its tunnel, if it can stand for it. Its address may not be published yet: then it
+ * is the one the location has had, and goes through the same checks as one that is.
+ */
+function electedAmong(members: readonly NodeFacts[], facts: KiloFacts, review: LocationReview) {
+  const [first] = members;
+  const elected = first?.hasInternalIp === true ? review.leaders.get(first.location) : undefined;
+  if (elected === undefined || !members.includes(elected.node)) return undefined;
+  const { node: leader } = elected;
+  const address = leader.wireguardIp === undefined ? addressFor(elected, facts, review) : undefined;
+  const wireguardIp = address === undefined ? leader.wireguardIp : { text: address, result: ok(address) };
+  const tunnel = checkTunnel({ ...leader, wireguardIp }, review.entry, review.place);
+  return tunnel.ok ? { leader, tunnel } : undefined;
+}
+
+/**
+ * The address of a location whose leader has changed: WireGuard addresses belong to locations, not to nodes. It is the one
+ * that a former leader still shows, else the last one that was published, else the one beside the location's pod ranges on
+ * their Peer. Not if there are several, nor if a node elsewhere shows it: then the agents are giving out addresses again.
+ */
+function addressFor({ node: leader, address: last }: Leader, { nodes }: KiloFacts, review: NodeReview) {
+  const isHere = (node: NodeFacts): boolean => node.hasInternalIp && node.location === leader.location;
+  const members = nodes.filter(isHere);
+  const shown = new Set(members.flatMap(shownBy));
+  const carried = (): ReadonlySet<Address> => carriedBeside(members, nodes, review);
+  const found = shown.size > 0 ? shown : last === undefined ? carried() : new Set([last]);
+  const [address] = found;
+  const isTaken = nodes.some((node) => !isHere(node) && shownBy(node).some((each) => each === address));
+  return found.size === 1 && !isTaken ? address : undefined;
+}
+
+const shownBy = ({ wireguardIp }: NodeFacts): readonly Address[] =>
+  wireguardIp?.result.ok === true ? [wireguardIp.result.value] : [];
+
+function carriedBeside(
+  members: readonly NodeFacts[],
+  nodes: readonly NodeFacts[],
+  { entry, established }: NodeReview,
+): ReadonlySet<Address> {
+  const pods = members.flatMap((node) => node.podCidrs.flatMap(({ result }) => (result.ok ? [result.value] : [])));
+  const internal = new Set(nodes.flatMap(({ internalIps }) => internalIps));
+  const routes = pods.flatMap((range) => [...established.hostsBeside(range)]);
+  const own = routes.filter((route) => entry.grant.holdsWireguard(route) && !pods.includes(route));
+  return new Set(own.map(networkAddress).filter((address) => !internal.has(address)));
 }
 
 /** Kilo and WireGuard know a peer by its key: of several nodes with one key, the freshest is used. */

@@ -43,6 +43,10 @@ export type NodeFacts = {
   readonly prefersToLead: boolean;
   /** What Kilo found as its own endpoint; it stays as it was even when the node's addresses change. */
   readonly kiloEndpoint: Parsed<Endpoint> | undefined;
+  /** What a user told Kilo instead, whatever we ourselves use. */
+  readonly forcedEndpoint: Parsed<Endpoint> | undefined;
+  /** How much is there of what Kilo's agent publishes; when it stops cleanly it takes everything away. */
+  readonly published: "everything" | "something" | "nothing";
   readonly keepaliveSeconds: number | undefined;
   readonly discovered: Parsed<ReadonlyMap<PublicKey, Endpoint>> | undefined;
   readonly ready: boolean | undefined;
@@ -125,6 +129,8 @@ export function readNode(raw: unknown): Result<NodeFacts, Unreadable> {
     hasInternalIp: hasInternalIp(annotations, internalIps.length > 0),
     prefersToLead: Object.hasOwn(annotations, nodeAnnotations.leader),
     kiloEndpoint: maybeParsed(text(nodeAnnotations.endpoint), parseEndpoint),
+    forcedEndpoint: maybeParsed(text(nodeAnnotations.forceEndpoint), parseEndpoint),
+    published: howMuchIsPublished(annotations),
     keepaliveSeconds: wholeNumber(text(nodeAnnotations.persistentKeepalive)),
     discovered: readDiscovered(annotations[nodeAnnotations.discoveredEndpoints]),
     ready: readiness(status?.conditions ?? []),
@@ -224,6 +230,13 @@ function hasInternalIp(annotations: Readonly<Record<string, string>>, listed: bo
   if (forced !== undefined) return forced !== "" && forced !== "-";
   const published = annotations[nodeAnnotations.internalIp];
   return published === undefined ? listed : published !== "";
+}
+
+const publishedByAgents = ["key", "endpoint", "internalIp", "lastSeen", "wireguardIp", "granularity"] as const;
+
+function howMuchIsPublished(annotations: Readonly<Record<string, string>>): NodeFacts["published"] {
+  const count = publishedByAgents.filter((name) => Object.hasOwn(annotations, nodeAnnotations[name])).length;
+  return count === 0 ? "nothing" : count === publishedByAgents.length ? "everything" : "something";
 }
 
 function readiness(conditions: readonly { readonly type: string; readonly status: string }[]): boolean | undefined {

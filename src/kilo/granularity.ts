@@ -63,7 +63,7 @@ export function segmentsOf(nodes: readonly NodeFacts[], wasLeader: (node: NodeFa
 }
 
 /** Kilo takes an agent for dead when its last check-in is older than this. */
-const agentReadySeconds = 60;
+export const agentReadySeconds = 60;
 
 /**
  * Whether an agent's last check-in is not much older than the latest of all. Two that are alive check in by turns, so

@@ -12,7 +12,7 @@ export function planInTurn(options: KiloOptions): (world: KiloWorld) => KiloPlan
   let last: { readonly world: KiloWorld; readonly plan: KiloPlan; readonly untilMs: number } | undefined;
   return (world) => {
     if (last !== undefined && isSound(last, world) && saysTheSame(last.world, world)) return last.plan;
-    const plan = planKilo(world, options);
+    const plan = planKilo({ ...world, led: last?.plan.led ?? new Map() }, options);
     last = { world, plan, untilMs: soundUntilMs(world, plan, options.graceMs) };
     return plan;
   };

@@ -17,6 +17,7 @@ import {
 } from "../core/world.ts";
 import { findCrossings } from "./crossings.ts";
 import { at, diagnose } from "./diagnostics.ts";
+import { electLeaders, type Election, type Leader, type Led } from "./election.ts";
 import { type Established, findEstablished } from "./established.ts";
 import type { KiloFacts, NodeFacts } from "./facts.ts";
 import { type Entry, type MeshIntent, unseen } from "./intent.ts";
@@ -33,7 +34,12 @@ import { type Twins, twinsOf } from "./twins.ts";
 export type KiloWorld = World<MeshIntent, KiloFacts> & {
   /** ClusterMeshes that could not even be named: as long as there is one, the list of meshes is not complete. */
   readonly unreadableMeshes: readonly { readonly detail: string }[];
+  /** What the last plan knew of the leaders of locations; nothing, if there was none. */
+  readonly led?: LedByCluster;
 };
+
+/** What is known of the leaders of each cluster's locations. */
+export type LedByCluster = ReadonlyMap<ClusterId, ReadonlyMap<string, Led>>;
 
 /** What the people who run the fleet may choose. */
 export type KiloOptions = {
@@ -56,6 +62,7 @@ export const defaultOptions: KiloOptions = {
 export type KiloPlan = Omit<Plan, "targets"> & {
   readonly targets: readonly KiloTargetPlan[];
   readonly meshes: readonly MeshPlan[];
+  readonly led: LedByCluster;
 };
 
 /** What is wanted of one target, with a note on every Peer. */
@@ -84,8 +91,9 @@ export function planKilo(world: KiloWorld, options: KiloOptions = defaultOptions
   const meshes = [...(lastSeen(world.intents) ?? [])].sort((a, b) => compareText(a.id, b.id));
   const verdicts = checkMeshes(meshes, resolve);
   const established = findEstablished(views);
+  const elections = new Map(views.map((view) => [view.id, electionOf(view, world.led)]));
   const meshPlans = meshes.map((mesh) =>
-    planMesh(mesh, verdicts.states.get(mesh.id) ?? "refused", viewOf, { ...world, established }),
+    planMesh(mesh, verdicts.states.get(mesh.id) ?? "refused", viewOf, { ...world, established, elections }),
   );
   const refusals = refusePairs(
     meshPlans.filter(({ state }) => state === "active").map(({ mesh }) => mesh),
@@ -106,9 +114,12 @@ export function planKilo(world: KiloWorld, options: KiloOptions = defaultOptions
   const context: Context = { world, options, resolve, records, meshesOf, sourcesOf, refusals, crossings, estate };
   const twins = twinsOf(views);
   const planned = planViews(views, twins, context);
+  const againSeconds = earliest([...elections.values()]);
   return {
     targets: planned.map((each) => each.plan),
     meshes: meshPlans,
+    led: new Map(Array.from(elections, ([id, { led }]) => [id, led])),
+    ...(againSeconds === undefined ? {} : { againMs: 1000 * againSeconds }),
     diagnostics: sortDiagnostics([
       ...verdicts.diagnostics,
       ...intentFindings(world),
@@ -125,7 +136,10 @@ export function planMesh(
   mesh: MeshIntent,
   state: MeshState,
   viewOf: ReadonlyMap<ClusterId, ClusterView<KiloFacts>>,
-  world: Pick<KiloWorld, "dns" | "instance" | "nowMs"> & { readonly established: Established },
+  world: Pick<KiloWorld, "dns" | "instance" | "nowMs"> & {
+    readonly established: Established;
+    readonly elections: ReadonlyMap<ClusterId, Election>;
+  },
 ): MeshPlan {
   const members = mesh.entries.map((entry): MemberPlan => {
     const view = entry.id === undefined ? undefined : viewOf.get(entry.id);
@@ -134,13 +148,28 @@ export function planMesh(
     if (view === undefined || facts === undefined || state !== "active") {
       return { entry, cluster: view?.id, observed, source: undefined };
     }
-    const { dns, instance, established } = world;
+    const { dns, instance, established, elections } = world;
     const nowSeconds = Math.floor(world.nowMs / 1000);
     const { id: cluster, name } = view;
-    const source = planSource({ mesh, entry, cluster, name, facts, instance, dns, established, nowSeconds });
+    const leaders = elections.get(view.id)?.leaders ?? new Map<string, Leader>();
+    const source = planSource({ mesh, entry, cluster, name, facts, instance, dns, established, leaders, nowSeconds });
     return { entry, cluster: view.id, observed, source };
   });
   return { mesh, state, members };
+}
+
+function electionOf({ id, observed }: ClusterView<KiloFacts>, before: LedByCluster | undefined): Election {
+  const facts = lastSeen(observed);
+  const led = before?.get(id) ?? new Map<string, Led>();
+  return facts === undefined ? { leaders: new Map(), led, againSeconds: undefined } : electLeaders(facts, led);
+}
+
+function earliest(elections: readonly Election[]): number | undefined {
+  const first = elections.reduce(
+    (least, { againSeconds }) => Math.min(least, againSeconds ?? least),
+    Number.POSITIVE_INFINITY,
+  );
+  return first === Number.POSITIVE_INFINITY ? undefined : first;
 }
 
 /** The same cluster with its objects in a fixed order: what is decided must not depend on how they arrived. */

@@ -12,6 +12,7 @@ import { type Carrier, findCarriers } from "./carriers.ts";
 import { clusterRanges } from "./cluster-ranges.ts";
 import { at, diagnose } from "./diagnostics.ts";
 import { type Chain, followChain } from "./endpoint.ts";
+import type { Leader } from "./election.ts";
 import type { Established } from "./established.ts";
 import { type KiloFacts, type NodeFacts, nodesByKey } from "./facts.ts";
 import type { Entry, MeshIntent } from "./intent.ts";
@@ -78,6 +79,8 @@ export type SourceInput = {
   readonly instance: string | undefined;
   readonly dns: ReadonlyMap<string, string>;
   readonly established: Established;
+  /** Who leads each location, where that can be told before it is published. */
+  readonly leaders: ReadonlyMap<string, Leader>;
   /** Unix seconds; 0 when unknown. */
   readonly nowSeconds: number;
 };
@@ -93,7 +96,7 @@ export function planSource(input: SourceInput): SourcePlan {
   const faults = new Map<string, NodeFault>();
   const diagnostics: Diagnostic[] = [];
   const review = { entry, place, established: input.established, faults, diagnostics };
-  const carriers = findCarriers(facts, selected, review);
+  const carriers = findCarriers(facts, selected, { ...review, leaders: input.leaders });
   const shares = shareOut(carriers, review);
   const usable = carriers.flatMap((carrier) => {
     const share = shares.get(carrier);

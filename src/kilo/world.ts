@@ -14,6 +14,7 @@ import {
   type Observed,
 } from "../core/world.ts";
 import { kindOf, metadataText, objectsIn } from "../core/world-objects.ts";
+import type { Led } from "./election.ts";
 import {
   type KiloFacts,
   type MtuFacts,
@@ -26,7 +27,7 @@ import {
 } from "./facts.ts";
 import { type MeshIntent, readMesh } from "./intent.ts";
 import { readClusterMtu } from "./mtu.ts";
-import type { KiloWorld } from "./plan.ts";
+import type { KiloWorld, LedByCluster } from "./plan.ts";
 
 /** Reads the objects of a world file. */
 export function readWorld(file: WorldFile): KiloWorld {
@@ -45,6 +46,7 @@ export function readWorld(file: WorldFile): KiloWorld {
     dns: new Map(
       Object.entries(file.dns ?? {}).flatMap(([name, ip]) => (ip === null ? [] : [[name.toLowerCase(), ip]])),
     ),
+    led: ledBefore(file, idOf),
     heldSinceMs: new Map(
       (file.held ?? []).flatMap(({ target, object, since }) => {
         const id = idOf.get(target);
@@ -52,6 +54,26 @@ export function readWorld(file: WorldFile): KiloWorld {
       }),
     ),
   };
+}
+
+function ledBefore({ leaders = [] }: WorldFile, idOf: ReadonlyMap<string, ClusterId>): LedByCluster {
+  const led = new Map<ClusterId, Map<string, Led>>();
+  for (const { cluster, location, node } of leaders) {
+    const id = idOf.get(cluster);
+    if (id === undefined) continue;
+    const known = led.get(id) ?? new Map<string, Led>();
+    led.set(
+      id,
+      known.set(location, {
+        state: "agreed",
+        node,
+        address: undefined,
+        checkIns: new Map([[node, -1]]),
+        silent: new Set(),
+      }),
+    );
+  }
+  return led;
 }
 
 type ReadCluster = {

@@ -66,6 +66,7 @@ describe("worldSchema", () => {
         now: "2026-11-15T12:00:00Z",
         dns: { "a.example": "192.0.2.1", "b.example": "2001:db8::1", "c.example": null },
         held: [{ target: "edge", object: "m--hub--n1", since: "2026-11-15T11:59:00+01:00" }],
+        leaders: [{ cluster: "edge", location: "", node: "n1" }],
       },
     );
     const parsed = worldSchema.parse(file);
@@ -141,6 +142,12 @@ describe("worldProblems", () => {
     expect(contradictions([hub, { name: "edge", access: [access, other] }])).toEqual([]);
     expect(contradictions([hub, { name: "edge", access }, { name: "far", access: [other, access] }])).toEqual([
       { path: "clusters[2].access", message: "opens clusters[1] already: one key opens one cluster" },
+    ]);
+  });
+
+  test("a leader in a cluster that is not there", () => {
+    expect(contradictions([hub], { leaders: [{ cluster: "far", location: "a", node: "n1" }] })).toEqual([
+      { path: "leaders[0].cluster", message: "no cluster of this world has that name" },
     ]);
   });
 

@@ -90,4 +90,29 @@ describe("planInTurn", () => {
     expect(plan(later(held, defaultOptions.graceMs - 1))).toBe(first);
     expect(plan(later(held, defaultOptions.graceMs))).not.toBe(first);
   });
+
+  test("the next plan knows who led: a leader that is seen to change is followed", () => {
+    const read = (file: string): KiloWorld => {
+      const text = readFileSync(join(import.meta.dirname, `../../scenarios/f-location-leader-${file}.yaml`), "utf8");
+      return readWorld(worldSchema.parse(parseAllDocuments(text)[0]?.toJS()));
+    };
+    const after = read("annotated-unseen");
+    const before = { ...after, clusters: after.clusters.map((view) => withoutVolunteers(view)) };
+    const plan = planInTurn(defaultOptions);
+    const leaders = (world: KiloWorld): readonly string[] =>
+      plan(world).targets.flatMap(({ desired }) =>
+        desired.flatMap(({ note }) => (note.source === "hub" ? note.node : [])),
+      );
+    expect(leaders(before)).toEqual(["n1", "n3"]);
+    expect(leaders(after)).toEqual(["n2", "n3"]);
+    expect(plan(after).againMs).toBe(5_000);
+  });
 });
+
+type View = KiloWorld["clusters"][number];
+
+function withoutVolunteers(view: View): View {
+  if (view.observed.state === "absent") return view;
+  const nodes = view.observed.value.nodes.map((node): NodeFacts => ({ ...node, prefersToLead: false }));
+  return { ...view, observed: { ...view.observed, value: { ...view.observed.value, nodes } } };
+}
