@@ -2,10 +2,11 @@
 // their next check-in, up to 30 s later; who knows the rule need not wait. Where the evidence has a gap nobody is elected,
 // and what the agents publish decides.
 //
-//   by the rule      publishes, alive    then leads
+//   by the rule      publishes           then leads
 //   P                P, or nobody        P
-//   P                O                   P, if the rule said O until now, and until both have checked in without a change
-//   P                O                   O otherwise: the agents know something that we do not
+//   P                O, alive            P, if the rule said O until now, and until both have checked in without a change
+//   P                O, dead             P, until P has checked in later than it must have taken over
+//   P                O otherwise         O: the agents know something that we do not
 //   ?                anybody             whoever publishes (granularity.ts)
 
 import { appendTo } from "../core/list.ts";
@@ -49,6 +50,8 @@ const silentAfterSeconds = 75;
  * than the 30 s between check-ins: a clock that is wrong by a constant moves a leader once, not to and fro.
  */
 const backWithinSeconds = 35;
+/** By then a successor has switched and checked in after it, twice if need be. */
+const confirmedBySeconds = 125;
 /** While a check-in decides: the last of a silent leader, or the next of those who contradict the rule. */
 const watchSeconds = 5;
 
@@ -71,8 +74,8 @@ export function electLeaders({ nodes, unreadable }: KiloFacts, before: ReadonlyM
     if (node !== undefined) leaders.set(location, { node, address: outcome.led.address });
     if (members.length === 1) continue;
     const leftSeconds = silentAfterSeconds - (latest - (node?.lastSeen ?? latest));
-    const isContradicted = outcome.led.state === "awaited" && outcome.led.checkIns.size > 1;
-    const inSeconds = isContradicted ? watchSeconds : Math.max(watchSeconds, leftSeconds);
+    const inSeconds =
+      outcome.led.state === "awaited" && outcome.isContradicted ? watchSeconds : Math.max(watchSeconds, leftSeconds);
     againSeconds = Math.min(againSeconds ?? inSeconds, inSeconds);
   }
   return { leaders, led, againSeconds };
@@ -84,7 +87,12 @@ function byLocation(nodes: readonly NodeFacts[]): ReadonlyMap<string, readonly N
   return found;
 }
 
-type Outcome = { readonly leader: NodeFacts | undefined; readonly led: Led };
+type Outcome = {
+  readonly leader: NodeFacts | undefined;
+  readonly led: Led;
+  /** Whether another node shows the location's address. */
+  readonly isContradicted: boolean;
+};
 
 function elect(members: readonly NodeFacts[], latest: number, before: Led | undefined): Outcome | undefined {
   // A clean stop takes everything away that the agent publishes; whoever has lost only a part of it is a riddle.
@@ -111,21 +119,26 @@ function elect(members: readonly NodeFacts[], latest: number, before: Led | unde
     checkIns: since,
     silent,
   });
-  if (publishers.includes(node)) return { leader: node, led: led("agreed") };
-  if (publishers.length === 0) return { leader: node, led: led("awaited") };
-  if (
-    before === undefined ||
-    before.state === "refuted" ||
-    !publishers.every(({ name }) => before.checkIns.has(name))
-  ) {
-    return { leader: undefined, led: led("refuted") };
+  const dead = running.filter((each) => !isUp(each) && each.wireguardIp !== undefined);
+  const isContradicted = publishers.length > 0 || dead.length > 0;
+  const elected = (state: "agreed" | "awaited", since = checkIns): Outcome => ({
+    leader: node,
+    led: led(state, since),
+    isContradicted,
+  });
+  const refuted: Outcome = { leader: undefined, led: led("refuted"), isContradicted };
+  if (publishers.includes(node)) return elected("agreed");
+  if (publishers.length === 0) {
+    // Agents that are stuck never take over, and the tunnels of a leader that only lost its agent still work.
+    const isLate = dead.some(({ lastSeen = -1 }) => (node.lastSeen ?? -1) - lastSeen > confirmedBySeconds);
+    return isLate ? refuted : elected("awaited");
   }
+  if (before === undefined || before.state === "refuted") return refuted;
+  if (!publishers.every(({ name }) => before.checkIns.has(name))) return refuted;
   // The choice has just changed, or has not been refuted yet.
-  if (before.node !== node.name) return { leader: node, led: led("awaited") };
-  const isRefuted = [...checkIns].every(([name, seconds]) => seconds > (before.checkIns.get(name) ?? seconds));
-  return isRefuted
-    ? { leader: undefined, led: led("refuted") }
-    : { leader: node, led: led("awaited", before.checkIns) };
+  if (before.node !== node.name) return elected("awaited");
+  const isOver = [...checkIns].every(([name, seconds]) => seconds > (before.checkIns.get(name) ?? seconds));
+  return isOver ? refuted : elected("awaited", before.checkIns);
 }
 
 /** Whether a node has everything that makes it ready in Kilo's eyes, but for the age of its check-in. */

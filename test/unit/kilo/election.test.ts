@@ -217,6 +217,17 @@ describe("a leader whose agent falls silent", () => {
     expect(inTurn(seen(50), seen(76), seen(50), seen(36), seen(35))).toEqual(["n1", "n2", "n2", "n2", "n1"]);
   });
 
+  test("goes on if its successor does not take over, be it that the agents are stuck", () => {
+    expect(once([{ ...n1, ago: 125 }, fresh])).toBe("n2");
+    expect(once([{ ...n1, ago: 126 }, fresh])).toBeUndefined();
+    expect(
+      once([
+        { ...n1, ago: 126 },
+        { ...fresh, wireguardIp: address },
+      ]),
+    ).toBe("n2");
+  });
+
   test("leaves its address to the location", () => {
     let led: ReadonlyMap<string, Led> = electionOf([n1, fresh]).led;
     led = electLeaders(factsOf([{ name: "n1", stopped: true }, fresh]), led).led;
