@@ -2,7 +2,7 @@
 
 import { type LabCluster, peersPath } from "../cluster.ts";
 import type { LabNode } from "../node.ts";
-import { isInside, joining, withNode, withoutNode } from "../pairs.ts";
+import { both, isBetween, isInside, joining, withNode, withoutNode } from "../pairs.ts";
 import { seconds, summary, worstOf } from "../pings.ts";
 import type { Scenario } from "../scenario.ts";
 import type { Stage } from "../stage.ts";
@@ -204,7 +204,7 @@ async function connectLocation(stage: Stage): Promise<void> {
 
 const leaderMoves: Scenario = {
   name: "location-leader-moves",
-  shows: "another node is told to lead its location: the Peer follows it",
+  shows: "another node is told to lead its location: the Peer follows it within 2 s",
   play: async (stage) => {
     await connectLocation(stage);
     const atMs = stage.note("b2 is told to lead");
@@ -212,8 +212,34 @@ const leaderMoves: Scenario = {
     await stage.pass(1_000);
     await stage.open(undefined, 60_000);
     stage.note("every pod reaches every other one again");
-    const losses = await stage.lossSince(atMs, (pair) => !isInside(pair));
-    return `b1 leads, then b2: outage ${seconds(worstOf(losses)?.gap ?? 0)}`;
+    const losses = await stage.lossSince(atMs, isBetween);
+    const outage = worstOf(losses)?.gap ?? 0;
+    demand(outage < 20, `b1 leads, then b2: outage ${seconds(outage)}`);
+    stage.demandOneKeyEach();
+    return `b1 leads, then b2: outage ${seconds(outage)}`;
+  },
+};
+
+const leaderRestarts: Scenario = {
+  name: "location-leader-restarts",
+  shows:
+    "the agent of a location's leader stops cleanly for 10 s: Kilo lets another node lead meanwhile, and the Peer follows",
+  play: async (stage) => {
+    await connectLocation(stage);
+    const atMs = stage.note("the agent of b1, the leader, stops cleanly");
+    await stage.node("b1").stopAgent("cleanly");
+    await stage.pass(10_000);
+    const away = await stage.lossSince(atMs, both(isBetween, withoutNode("b1")));
+    const startMs = stage.note("it starts again");
+    stage.node("b1").startAgent();
+    await stage.pass(1_000);
+    await stage.open(undefined, 60_000);
+    stage.note("every pod reaches every other one again");
+    stage.demandOneKeyEach();
+    const back = await stage.lossSince(startMs, isBetween);
+    const [first, second] = [away, back].map((losses) => worstOf(losses)?.gap ?? 0);
+    demand((first ?? 0) < 20, `while it is away, pods of the others are out for ${seconds(first ?? 0)}`);
+    return `pods of the others are out for ${seconds(first ?? 0)} when it stops, all for ${seconds(second ?? 0)} when it is back`;
   },
 };
 
@@ -228,7 +254,7 @@ const leaderDies: Scenario = {
     await stage.pass(3_000);
     await stage.open(undefined, 150_000);
     stage.note("every pod reaches every other one again");
-    const losses = await stage.lossSince(atMs, (pair) => !isInside(pair));
+    const losses = await stage.lossSince(atMs, isBetween);
     await waitFor("the Peer to be of b2", async () => {
       const key = (await stage.cluster("b").annotations("b2"))["kilo.squat.ai/key"];
       return [...(await stage.cluster("a").peers()).values()].some(({ spec }) => spec.publicKey === key);
@@ -246,5 +272,6 @@ export const meshes: readonly Scenario[] = [
   wrongRange,
   clusterJoins,
   leaderMoves,
+  leaderRestarts,
   leaderDies,
 ];
