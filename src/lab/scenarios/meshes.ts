@@ -223,7 +223,8 @@ const leaderMoves: Scenario = {
 const leaderRestarts: Scenario = {
   name: "location-leader-restarts",
   shows:
-    "the agent of a location's leader stops cleanly for 10 s: Kilo lets another node lead meanwhile, and the Peer follows",
+    "the agent of a location's leader stops cleanly for 10 s: Kilo lets another node lead, and pods of the others are out for less than 2 s",
+  known: "a held leader's Peer keeps its ranges from the next leader",
   play: async (stage) => {
     await connectLocation(stage);
     const atMs = stage.note("the agent of b1, the leader, stops cleanly");
