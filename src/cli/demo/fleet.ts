@@ -89,6 +89,7 @@ export class DemoFleet {
     this.#certificates = makeAuthority(this.runtime.clock.nowMs());
     this.box = new Box({
       clock: gathering(this.runtime.clock, Math.min(gatherMsMax, peersOf(options.clusters, options.nodes) / 10)),
+      applyMs: 0,
       chance: chanceOf(options.seed),
       names: clusterNames(options.clusters),
       urlOf: (name) => this.#urls.get(name) ?? "",

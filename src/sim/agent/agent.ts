@@ -1,6 +1,6 @@
 // Kilo's node agent `kg` 0.7.0 and the WireGuard device it writes, in memory. Left out: IPv6 on the data plane,
-// allowed-location-ips, MTU, iptables, the time an apply takes, routes that a bad network keeps from being set, and the
-// check for the Peer CRD at the start.
+// allowed-location-ips, iptables and the time they take with many Peers, routes that a bad network keeps from being set,
+// and the check for the Peer CRD at the start.
 
 import type { Clock } from "../../kube/runtime.ts";
 import type { SimRequest } from "../answer.ts";
@@ -44,6 +44,11 @@ export type AgentOptions = {
   readonly heartbeats?: boolean;
   /** A real device and real routes behind the model; without, both are in memory alone. */
   readonly driver?: DeviceDriver;
+  /**
+   * How long an apply takes, while further events wait; 35, if not given. With 0 what comes together is applied together:
+   * no agent does so, but a fleet of a thousand of them under a real clock could not be shown otherwise.
+   */
+  readonly applyMs?: number;
   /** Hears of every key that enters or leaves its map of Peers; not of the map that is lost when it stops. */
   readonly onPeer?: (what: "added" | "evicted", publicKey: string) => void;
 };
@@ -55,7 +60,7 @@ export type Agent = {
   /** The key on disk; the device runs with it from the next apply after a start. */
   readonly publicKey: () => string;
   readonly isRunning: () => boolean;
-  /** Lists, checks in and applies at once, and goes on from there. */
+  /** Lists, checks in and applies for the first time at once, and goes on from there. */
   readonly start: () => void;
   /** Gracefully: takes its annotations back, all or none, and removes the routes. A crash leaves everything. */
   readonly stop: (how: "graceful" | "crash") => void;

@@ -14,9 +14,6 @@ export class PeerMap {
   readonly #objects = new Map<string, Fields>();
   /** What names resolved to; kept as long as the Peer is. */
   readonly #addresses = new Map<AgentPeer, string>();
-  /** Keys that went since the last apply. */
-  readonly #gone = new Set<string>();
-  #hasReturned = false;
 
   constructor(onPeer: ((what: "added" | "evicted", publicKey: string) => void) | undefined) {
     this.#onPeer = onPeer;
@@ -42,17 +39,15 @@ export class PeerMap {
     return this.#update(before, after);
   }
 
-  /** An object of a list that was made because a watch broke. */
+  /** An object of a list that was made because a watch broke, or that the informer hands over again. */
   relisted(object: Fields): boolean {
     const before = this.#objects.get(nameOf(object));
     return before === undefined ? this.add(object) : this.#update(before, object);
   }
 
-  /** Everything the informer holds, each as an update from itself to itself. */
-  resync(): boolean {
-    let isDue = false;
-    for (const object of this.#objects.values()) isDue = this.#update(object, object) || isDue;
-    return isDue;
+  /** Everything that the informer holds. */
+  held(): readonly Fields[] {
+    return [...this.#objects.values()];
   }
 
   /** The process is gone, and its memory with it. */
@@ -60,16 +55,6 @@ export class PeerMap {
     this.all.clear();
     this.#objects.clear();
     this.#addresses.clear();
-    this.#gone.clear();
-    this.#hasReturned = false;
-  }
-
-  /** Whether a key went and came back since the last time: two writes of the device that cancel each other out. */
-  takeReturned(): boolean {
-    const hasReturned = this.#hasReturned;
-    this.#hasReturned = false;
-    this.#gone.clear();
-    return hasReturned;
   }
 
   /** Resolves a Peer's name, unless it did once; answers whether the Peer can be used. */
@@ -105,7 +90,6 @@ export class PeerMap {
     this.#addresses.delete(peer);
     this.all.set(publicKey, peer);
     if (old === undefined) this.#onPeer?.("added", publicKey);
-    this.#hasReturned ||= this.#gone.has(publicKey);
     return true;
   }
 
@@ -114,7 +98,6 @@ export class PeerMap {
     if (old === undefined) return;
     this.#addresses.delete(old);
     this.all.delete(publicKey);
-    this.#gone.add(publicKey);
     this.#onPeer?.("evicted", publicKey);
   }
 }

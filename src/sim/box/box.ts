@@ -20,6 +20,7 @@ export type BoxOptions = {
   readonly names: readonly [string, ...string[]];
   readonly installedBy?: string;
   readonly heartbeats?: boolean;
+  readonly applyMs?: number;
   readonly onPeer?: ClusterOptions["onPeer"];
   /** Where the API server of a cluster is reached, as its kubeconfig says it. */
   readonly urlOf?: (name: string) => string;
@@ -51,7 +52,7 @@ export class Box {
   readonly #options: BoxOptions;
 
   constructor(options: BoxOptions) {
-    const { clock, chance, names, onPeer, installedBy, heartbeats = true } = options;
+    const { clock, chance, names, onPeer, installedBy, heartbeats = true, applyMs } = options;
     this.#options = options;
     const [hubName, ...others] = names;
     const make = (name: string, index: number): SimCluster =>
@@ -62,6 +63,7 @@ export class Box {
         chance,
         heartbeats,
         operatorRules: index === 0 ? operatorRules().local : operatorRules().remote,
+        ...(applyMs === undefined ? {} : { applyMs }),
         ...(onPeer === undefined ? {} : { onPeer }),
         ...(installedBy === undefined ? {} : { installedBy }),
       });

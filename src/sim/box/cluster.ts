@@ -23,6 +23,8 @@ export type ClusterOptions = {
   readonly installedBy?: string;
   /** Whether agents say the time when they check in; `AgentOptions` has what that means. */
   readonly heartbeats?: boolean;
+  /** How long an agent's apply takes; `AgentOptions` has what 0 means. */
+  readonly applyMs?: number;
   /** Hears of every key that enters or leaves the map of an agent. */
   readonly onPeer?: (cluster: SimCluster, node: SimNode, what: "added" | "evicted", publicKey: string) => void;
 };
@@ -160,7 +162,7 @@ export class SimCluster {
   }
 
   #agentFor(name: string, address: string, publicKey: string, self: () => SimNode): Agent {
-    const { clock, onPeer, heartbeats = true } = this.#options;
+    const { clock, onPeer, heartbeats = true, applyMs } = this.#options;
     return createAgent({
       server: this.server,
       token: this.#agentToken,
@@ -170,6 +172,7 @@ export class SimCluster {
       subnet: this.wireguardCidr,
       clock,
       heartbeats,
+      ...(applyMs === undefined ? {} : { applyMs }),
       ...(onPeer === undefined
         ? {}
         : { onPeer: (what: "added" | "evicted", key: string) => onPeer(this, self(), what, key) }),

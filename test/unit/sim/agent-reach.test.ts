@@ -9,6 +9,8 @@ import { peerDefinition as peerCrd } from "../../../src/sim/peer-definition.ts";
 import { VirtualClock } from "../../../src/sim/virtual-clock.ts";
 
 const peersPath = "/apis/kilo.squat.ai/v1alpha1/peers";
+/** Longer than everything that a test sets going takes. */
+const momentMs = 500;
 const peerType = { apiVersion: "kilo.squat.ai/v1alpha1", kind: "Peer" };
 
 function ask(server: SimServer, method: string, path: string, body?: object): void {
@@ -85,16 +87,16 @@ const routed = (agent: Agent) =>
 test("internal addresses are routed to nodes, unless a user wants none", async () => {
   const internalIp = "192.168.0.7/24";
   const { clock, agentOf } = lab([[{ internalIp }, { internalIp, annotations: { "force-internal-ip": "-" } }]]);
-  await clock.advance(1);
+  await clock.advance(momentMs);
   expect(routed(agentOf("1-2"))).toEqual({ "1-1": ["10.1.1.0/24", "192.168.0.7/32", "10.4.1.1/32"] });
   expect(routed(agentOf("1-1"))).toEqual({ "1-2": ["10.1.2.0/24", "10.4.1.2/32"] });
 });
 
 test("a Node that is deleted leaves the other devices at once, and its own as it is", async () => {
   const { clock, agentOf, servers } = lab([[{}, {}]]);
-  await clock.advance(1);
+  await clock.advance(momentMs);
   ask(servers[0]!, "DELETE", "/api/v1/nodes/1-2");
-  await clock.advance(1);
+  await clock.advance(momentMs);
   expect(routed(agentOf("1-1"))).toEqual({});
   await clock.advance(120_000);
   expect(routed(agentOf("1-2"))).toEqual({ "1-1": ["10.1.1.0/24", "10.4.1.1/32"] });
@@ -109,7 +111,7 @@ test("a path is open once both clusters have a Peer, both ways", async () => {
     "2-1>1-1": "the sender's device has no peer for the target's pods",
   });
   peer(2, "1-1");
-  await clock.advance(1);
+  await clock.advance(momentMs);
   expect(closed()).toEqual({});
 });
 
@@ -127,7 +129,7 @@ test("an unrelated Peer in one cluster costs every session 15.6 s, with the node
     ask(servers[1]!, "POST", peersPath, { ...peerType, metadata: { name: "x" }, spec });
     await clock.advance(lossMs - 1);
     expect(closed()).toEqual(both("one of the devices was written anew and the session is not back yet"));
-    await clock.advance(1);
+    await clock.advance(momentMs);
     expect(closed()).toEqual({});
   }
 });
@@ -175,7 +177,7 @@ test("a new key closes the path until the Peer has it", async () => {
     "2-1>1-1": "the target's device expects the sender's pods under another key than the sender's device runs with",
   });
   change(1, "2-1", { publicKey: keyOf("new") });
-  await clock.advance(1);
+  await clock.advance(momentMs);
   expect(closed()).toEqual({});
 });
 
@@ -207,7 +209,7 @@ test("handshakes tell a device where the other one is; a Peer that may roam keep
 test("endpoints of Peers are published after a handshake, at the check-in, and used if the Peer may roam", async () => {
   const { clock, peer, agentOf, servers } = lab([[{}], [{}]]);
   peer(1, "2-1", { persistentKeepalive: 10 });
-  await clock.advance(1);
+  await clock.advance(momentMs);
   const agent = agentOf("1-1");
   const { writes } = agent.device();
   agent.heard(keyOf("2-1"), "192.0.2.5:1024");
@@ -221,7 +223,7 @@ test("endpoints of Peers are published after a handshake, at the check-in, and u
 test("a Peer without keepalive whose packets come from elsewhere costs a write after each handshake", async () => {
   const { clock, peer, agentOf } = lab([[{}], [{}]]);
   peer(1, "2-1");
-  await clock.advance(1);
+  await clock.advance(momentMs);
   const agent = agentOf("1-1");
   const { writes } = agent.device();
   for (const round of [1, 2]) {
@@ -289,7 +291,7 @@ test("the answer is the same list as long as nothing changes, and sessions come 
   expect(second).toBe(first);
   expect(reachability([...stations], clock.nowMs())).toBe(first);
   ask(servers[1]!, "DELETE", `${peersPath}/1-1`);
-  await clock.advance(1);
+  await clock.advance(momentMs);
   expect(reachability(stations, clock.nowMs())).not.toBe(first);
 });
 

@@ -12,6 +12,8 @@ type Body = { readonly metadata: { readonly annotations?: Readonly<Record<string
 
 const prefix = "kilo.squat.ai/";
 const peersPath = "/apis/kilo.squat.ai/v1alpha1/peers";
+/** Longer than everything that a test sets going takes. */
+const momentMs = 500;
 
 /** One cluster with nodes a1, a2, …, each with an agent that is not running yet. */
 function lab(count: number, more: Partial<AgentOptions> = {}) {
@@ -85,14 +87,16 @@ const at = (ip: string, more: object = {}) => ({ endpoint: { dnsOrIP: { ip, ...m
 const table = (agent: Agent) =>
   Object.fromEntries(agent.device().peers.map(({ name, allowedIPs, endpoint }) => [name, [endpoint, ...allowedIPs]]));
 
-test("the first patch has no wireguard-ip, the second follows once the topology is known", () => {
-  const { agent, server, annotations } = lab(1);
+test("the first patch has no wireguard-ip, the second follows once the topology is known", async () => {
+  const { agent, server, clock, annotations } = lab(1);
   const patches: unknown[] = [];
   server.listen("/nodes", ({ after }) => {
     const metadata = after["metadata"] as { annotations: Record<string, string> };
     patches.push(metadata.annotations[`${prefix}wireguard-ip`]);
   });
   agent.start();
+  expect(patches).toEqual([""]);
+  await clock.advance(momentMs);
   expect(patches).toEqual(["", "10.4.0.1/16"]);
   expect(annotations("a1")).toEqual({
     "cni-compatibility-ip": "",
@@ -126,9 +130,10 @@ test("the endpoint annotation is sticky, and a forced one is copied into it and 
   const { agent, clock, annotate, annotations } = lab(1);
   annotate("a1", { endpoint: "192.0.2.7:51820" });
   agent.start();
+  await clock.advance(momentMs);
   expect(annotations("a1")["endpoint"]).toBe("192.0.2.7:51820");
   annotate("a1", { "force-endpoint": "198.51.100.9:4000" });
-  await clock.advance(1);
+  await clock.advance(momentMs);
   expect([annotations("a1")["endpoint"], agent.device().listenPort]).toEqual(["192.0.2.7:51820", 4000]);
   await clock.advance(30_000);
   annotate("a1", { "force-endpoint": null });
@@ -147,7 +152,7 @@ test("a Node without annotations makes it panic", () => {
 test("a graceful stop removes seven annotations and the routes, and keeps the device", async () => {
   const { agents, clock, annotations } = lab(2);
   for (const agent of agents) agent.start();
-  await clock.advance(1);
+  await clock.advance(momentMs);
   const [, second] = agents as [Agent, Agent];
   second.stop("graceful");
   expect(annotations("a2")).toEqual({ "cni-compatibility-ip": "" });
@@ -189,7 +194,7 @@ test("a Peer reaches the device, and so do the other nodes", async () => {
   const { agents, clock, addPeer, spec } = lab(2, { internalIp: "" });
   for (const agent of agents) agent.start();
   addPeer("b1", spec(k1, ["10.2.1.0/24", "10.5.0.1/32"], at("172.30.0.21")));
-  await clock.advance(1);
+  await clock.advance(momentMs);
   expect(table(agents[0]!)).toEqual({
     a2: ["172.30.0.12:51820", "10.1.2.0/24", "10.4.0.2/32"],
     b1: ["172.30.0.21:51820", "10.2.1.0/24", "10.5.0.1/32"],
@@ -201,12 +206,12 @@ test("a fix of an invalid Peer is ignored until the next update", async () => {
   const { agent, clock, addPeer, changePeer, spec } = lab(1);
   agent.start();
   addPeer("b1", spec(k1, ["10.2.1.0"]));
-  await clock.advance(1);
+  await clock.advance(momentMs);
   changePeer("b1", { spec: { allowedIPs: ["10.2.1.0/24"] } });
-  await clock.advance(1);
+  await clock.advance(momentMs);
   expect(agent.peers().size).toBe(0);
   changePeer("b1", { metadata: { labels: { bump: "1" } } });
-  await clock.advance(1);
+  await clock.advance(momentMs);
   expect([...agent.peers().keys()]).toEqual([k1]);
   agent.close();
 });
@@ -236,15 +241,16 @@ test.each([
   const { agent, clock, addPeer, changePeer, dropPeer, spec } = lab(1);
   agent.start();
   addPeer("b1", spec(k1, ["10.2.1.0/24"], at("172.30.0.21")));
-  await clock.advance(1);
+  await clock.advance(momentMs);
   const before = table(agent);
   changePeer("b1", { spec: change });
-  await clock.advance(1);
+  await clock.advance(momentMs);
   dropPeer("b1");
   await clock.advance(600_000);
   expect(table(agent)).toEqual(before);
   agent.stop("crash");
   agent.start();
+  await clock.advance(momentMs);
   expect(table(agent)).toEqual({});
   agent.close();
 });
@@ -254,7 +260,7 @@ test("Peers without networks or with the zero key are in the map and never in th
   agent.start();
   addPeer("b1", spec(k1, []));
   addPeer("b2", spec(`${"A".repeat(43)}=`, ["10.2.1.0/24"]));
-  await clock.advance(1);
+  await clock.advance(momentMs);
   expect([agent.peers().size, agent.device().peers.length]).toEqual([2, 0]);
   agent.close();
 });
@@ -265,17 +271,17 @@ test("of two Peers with one key the last event wins whole, and deleting either e
   agent.start();
   addPeer("b1", spec(k1, ["10.2.1.0/24"]));
   addPeer("b2", spec(k1, ["10.2.2.0/24"]));
-  await clock.advance(1);
+  await clock.advance(momentMs);
   expect(table(agent)).toEqual({ b2: [undefined, "10.2.2.0/24"] });
   dropPeer("b1");
   await clock.advance(200_000);
   expect([table(agent), heard]).toEqual([{}, ["added", "evicted"]]);
   changePeer("b2", { metadata: { labels: { bump: "1" } } });
-  await clock.advance(1);
+  await clock.advance(momentMs);
   expect(table(agent)).toEqual({ b2: [undefined, "10.2.2.0/24"] });
   addPeer("b3", spec(k1, ["10.2.3.0/24"]));
   dropPeer("b3");
-  await clock.advance(1);
+  await clock.advance(momentMs);
   expect(table(agent)).toEqual({});
   await clock.advance(100_000);
   expect(table(agent)).toEqual({ b2: [undefined, "10.2.2.0/24"] });
@@ -286,9 +292,9 @@ test("a key changed in place removes the old one and adds the new one", async ()
   const { agent, clock, addPeer, changePeer, spec } = lab(1);
   agent.start();
   addPeer("b1", spec(k1, ["10.2.1.0/24"], at("172.30.0.21")));
-  await clock.advance(1);
+  await clock.advance(momentMs);
   changePeer("b1", { spec: { publicKey: k2 } });
-  await clock.advance(1);
+  await clock.advance(momentMs);
   expect([...agent.peers().keys()]).toEqual([k2]);
   expect(agent.device().peers.map(({ publicKey }) => publicKey)).toEqual([k2]);
   agent.close();
@@ -298,7 +304,7 @@ test("a peer without endpoint ends its comparison early: a key changed behind it
   const { agent, clock, addPeer, changePeer, spec } = lab(1);
   agent.start();
   addPeer("b1", spec(k1, ["10.2.1.0/24"]));
-  await clock.advance(1);
+  await clock.advance(momentMs);
   changePeer("b1", { spec: { publicKey: k2 } });
   await clock.advance(60_000);
   expect([...agent.peers().keys()]).toEqual([k2]);
@@ -311,16 +317,17 @@ test("a name wins over an address, is resolved once, and again only when the spe
   const { agent, clock, addPeer, changePeer, spec } = lab(1, { resolve: () => answer });
   agent.start();
   addPeer("b1", spec(k1, ["10.2.1.0/24"], at("172.30.0.21", { dns: "b.example" })));
-  await clock.advance(1);
+  await clock.advance(momentMs);
   answer = "192.0.2.2";
   await clock.advance(600_000);
   expect(table(agent)["b1"]).toEqual(["192.0.2.1:51820", "10.2.1.0/24"]);
   changePeer("b1", { spec: { allowedIPs: ["10.2.2.0/24"] } });
-  await clock.advance(1);
+  await clock.advance(momentMs);
   expect(table(agent)["b1"]).toEqual(["192.0.2.2:51820", "10.2.2.0/24"]);
   answer = "192.0.2.3";
   agent.stop("crash");
   agent.start();
+  await clock.advance(momentMs);
   expect(table(agent)["b1"]?.[0]).toBe("192.0.2.3:51820");
   agent.close();
 });
@@ -331,7 +338,7 @@ test("one name that does not resolve blocks every change until it does", async (
   agent.start();
   addPeer("b1", spec(k1, ["10.2.1.0/24"], { endpoint: { dnsOrIP: { dns: "b.example" }, port: 1 } }));
   addPeer("b2", spec(k2, ["10.2.2.0/24"], at("172.30.0.22")));
-  await clock.advance(1);
+  await clock.advance(momentMs);
   expect(table(agent)).toEqual({});
   dropPeer("b2");
   answer = "192.0.2.1";
@@ -339,7 +346,7 @@ test("one name that does not resolve blocks every change until it does", async (
   expect(table(agent)).toEqual({ b1: ["192.0.2.1:1", "10.2.1.0/24"] });
   addNode(2);
   annotate("a2", { key: k2, endpoint: "a2.example:5", "last-seen": String(Math.floor(clock.nowMs() / 1000)) });
-  await clock.advance(1);
+  await clock.advance(momentMs);
   expect(table(agent)["a2"]).toEqual(["192.0.2.1:5", "10.1.2.0/24", "10.4.0.2/32"]);
   agent.close();
 });
@@ -349,7 +356,7 @@ test("equal networks of two Peers stay with the first name, nested ones pass", a
   agent.start();
   addPeer("b2", spec(k1, ["10.9.0.0/16", "10.2.0.0/16"]));
   addPeer("b1", spec(k2, ["10.9.0.0/16", "10.2.1.0/24"]));
-  await clock.advance(1);
+  await clock.advance(momentMs);
   expect(table(agent)).toEqual({
     b1: [undefined, "10.9.0.0/16", "10.2.1.0/24"],
     b2: [undefined, "10.2.0.0/16"],
@@ -361,7 +368,7 @@ test("a Peer with a node's pod range steals it, and the device is rewritten at e
   const { agents, clock, addPeer, spec } = lab(2);
   for (const agent of agents) agent.start();
   addPeer("thief", spec(k1, ["10.1.2.0/24"], at("172.30.0.21")));
-  await clock.advance(1);
+  await clock.advance(momentMs);
   expect(table(agents[0]!)).toEqual({
     a2: ["172.30.0.12:51820", "10.4.0.2/32"],
     thief: ["172.30.0.21:51820", "10.1.2.0/24"],
@@ -393,13 +400,14 @@ test("a restart reads everything anew: a missed deletion is stale until then", a
   agent.start();
   const before = server.snapshot();
   addPeer("b1", spec(k1, ["10.2.1.0/24"]));
-  await clock.advance(1);
+  await clock.advance(momentMs);
   server.restore(before);
   agent.relist();
   await clock.advance(600_000);
   expect(agent.peers().size).toBe(1);
   agent.stop("crash");
   agent.start();
+  await clock.advance(momentMs);
   expect(agent.peers().size).toBe(0);
   agent.close();
 });
@@ -410,4 +418,92 @@ test("a new key is published and used from the restart on", () => {
   agent.rekey(k2);
   expect([annotations("a1")["key"], agent.device().publicKey, agent.publicKey()]).toEqual([k2, k2, k2]);
   agent.close();
+});
+
+test("every event of a Peer is a write of the device of its own, 35 ms after the one before", async () => {
+  const { agent, clock, addPeer, dropPeer, spec } = lab(1);
+  agent.start();
+  await clock.advance(momentMs);
+  const { writes } = agent.device();
+  addPeer("b1", spec(k1, ["10.2.1.0/24"], at("172.30.0.21")));
+  addPeer("b2", spec(k2, ["10.2.2.0/24"], at("172.30.0.22")));
+  await clock.advance(34);
+  expect([Object.keys(table(agent)), agent.device().writes]).toEqual([["b1"], writes + 1]);
+  await clock.advance(1);
+  expect([Object.keys(table(agent)).sort(), agent.device().writes]).toEqual([["b1", "b2"], writes + 2]);
+  await clock.advance(momentMs);
+  dropPeer("b1");
+  addPeer("b1", spec(k1, ["10.2.1.0/24"], at("172.30.0.21")));
+  await clock.advance(momentMs);
+  expect([Object.keys(table(agent)).sort(), agent.device().writes]).toEqual([["b1", "b2"], writes + 4]);
+  agent.close();
+});
+
+test("a start takes in one Peer after the other: the device loses all of them first", async () => {
+  const { agent, clock, addPeer, spec } = lab(1);
+  agent.start();
+  for (const index of [1, 2, 3]) addPeer(`b${index}`, spec(keyOf(`b${index}`), [`10.2.${index}.0/24`]));
+  await clock.advance(momentMs);
+  agent.stop("crash");
+  const { writes } = agent.device();
+  agent.start();
+  expect([table(agent), agent.device().writes]).toEqual([{}, writes + 1]);
+  await clock.advance(momentMs);
+  expect([Object.keys(table(agent)).length, agent.device().writes]).toEqual([3, writes + 4]);
+  agent.close();
+});
+
+test("an agent whose applies take no time applies together what comes together", async () => {
+  const { agent, clock, addPeer, spec } = lab(1, { applyMs: 0 });
+  agent.start();
+  const { writes } = agent.device();
+  for (const index of [1, 2, 3]) addPeer(`b${index}`, spec(keyOf(`b${index}`), [`10.2.${index}.0/24`]));
+  await clock.advance(0);
+  expect([Object.keys(table(agent)).length, agent.device().writes]).toEqual([3, writes + 1]);
+  agent.close();
+});
+
+test("a check-in waits for the apply under way, not for the events behind it", async () => {
+  const { agent, clock, addPeer, annotations, spec } = lab(1);
+  agent.start();
+  await clock.advance(29_990);
+  const seen = annotations("a1")["last-seen"];
+  for (const index of [1, 2, 3]) addPeer(`b${index}`, spec(keyOf(`b${index}`), [`10.2.${index}.0/24`]));
+  await clock.advance(34);
+  expect([annotations("a1")["last-seen"], Object.keys(table(agent)).length]).toEqual([seen, 1]);
+  await clock.advance(1);
+  expect([Number(annotations("a1")["last-seen"]) - Number(seen), Object.keys(table(agent)).length]).toEqual([30, 2]);
+  agent.close();
+});
+
+test("a leader that stops is followed at once, but its successor says so at its next check-in only", async () => {
+  const { agents, clock, annotations } = lab(2, { granularity: "location", internalIp: "172.30.0.11/24" });
+  const [first, second] = agents as [Agent, Agent];
+  first.start();
+  await clock.advance(10_000);
+  second.start();
+  await clock.advance(momentMs);
+  expect([first.leader(), second.leader(), annotations("a2")["wireguard-ip"]]).toEqual(["a1", "a1", ""]);
+  first.stop("graceful");
+  await clock.advance(130);
+  expect([second.leader(), second.device().isUp, annotations("a2")["wireguard-ip"]]).toEqual(["a2", true, ""]);
+  await clock.advance(29_000);
+  expect(annotations("a2")["wireguard-ip"]).toBe("");
+  await clock.advance(1_000);
+  expect(annotations("a2")["wireguard-ip"]).toBe("10.4.0.1/16");
+  for (const agent of agents) agent.close();
+});
+
+test("a leader that was killed is followed once it is stale, a minute after it was last seen", async () => {
+  const { agents, clock, annotations } = lab(2, { granularity: "location", internalIp: "172.30.0.11/24" });
+  for (const agent of agents) agent.start();
+  await clock.advance(25_000);
+  agents[0]!.stop("crash");
+  await clock.advance(34_000);
+  expect(agents[1]!.leader()).toBe("a1");
+  await clock.advance(2_000);
+  expect([agents[1]!.leader(), annotations("a2")["wireguard-ip"]]).toEqual(["a2", ""]);
+  await clock.advance(30_000);
+  expect(annotations("a2")["wireguard-ip"]).toBe("10.4.0.1/16");
+  for (const agent of agents) agent.close();
 });
