@@ -260,17 +260,9 @@ class Scan {
     return this.#underlay === undefined || (this.#underlay.carries(a, b) && this.#underlay.carries(b, a));
   }
 
-  /**
-   * The device written last has no session. Whether packets are lost for it depends on the other: if it had one with this
-   * device, it goes on with it until its timer says otherwise; if it had none, its next packet begins with a handshake.
-   */
   #isLost(near: Gate, there: DevicePeer, far: Gate, back: DevicePeer): boolean {
-    const isNear = near.device.writtenMs >= far.device.writtenMs;
-    const [late, early] = isNear ? [near.device, far.device] : [far.device, near.device];
-    const metMs = Math.max(there.sinceMs, back.sinceMs);
-    const sessionMs = metMs < early.writtenMs ? backAtMs(early, metMs) : metMs;
-    const backMs = backAtMs(late, Math.max(metMs, early.writtenMs));
-    if (sessionMs >= late.writtenMs || early.writtenMs === late.writtenMs || backMs <= this.#nowMs) return false;
+    const backMs = backAtMs(near.device, far.device, Math.max(there.sinceMs, back.sinceMs));
+    if (backMs <= this.#nowMs) return false;
     this.untilMs = Math.min(this.untilMs, backMs);
     return true;
   }

@@ -79,6 +79,22 @@ function lab(nodes: readonly (readonly Wish[])[]) {
   return { clock, stations, servers, agentOf, peer, change, closed };
 }
 
+/** A node each in two clusters, with keepalives and a tunnel; strangers' Peers make an agent write its device. */
+async function joined() {
+  const annotations = { "persistent-keepalive": "25" };
+  const made = lab([[{ annotations }], [{ annotations }]]);
+  made.peer(1, "2-1");
+  made.peer(2, "1-1");
+  await made.clock.advance(60_000);
+  expect(made.closed()).toEqual({});
+  const stranger = (cluster: number, name: string): void => {
+    const spec = { publicKey: keyOf(name), allowedIPs: [`10.9.${name.codePointAt(0)}.0/24`] };
+    ask(made.servers[cluster - 1]!, "POST", peersPath, { ...peerType, metadata: { name }, spec });
+  };
+  return { ...made, stranger };
+}
+
+const lost = "one of the devices was written anew and the session is not back yet";
 const both = (why: string) => ({ "1-1>2-1": why, "2-1>1-1": why });
 
 const routed = (agent: Agent) =>
@@ -128,7 +144,7 @@ test("an unrelated Peer in one cluster costs every session 15.6 s, with the node
     const spec = { publicKey: keyOf("x"), allowedIPs: ["10.9.0.0/24"] };
     ask(servers[1]!, "POST", peersPath, { ...peerType, metadata: { name: "x" }, spec });
     await clock.advance(lossMs - 1);
-    expect(closed()).toEqual(both("one of the devices was written anew and the session is not back yet"));
+    expect(closed()).toEqual(both(lost));
     await clock.advance(momentMs);
     expect(closed()).toEqual({});
   }
@@ -147,6 +163,32 @@ test("writing again while sessions are away does not lose them for longer", asyn
     });
     await clock.advance(8_000);
   }
+  expect(closed()).toEqual({});
+});
+
+test("two writes 35 ms apart cost every session 5.1 s, also of pairs that neither is about; 200 ms apart 0.2 s", async () => {
+  for (const [pauseMs, untilWrittenMs, lossMs] of [
+    [0, 35, 5_100],
+    [200, 0, 200],
+  ] as const) {
+    const { clock, closed, stranger } = await joined();
+    stranger(2, "x");
+    await clock.advance(pauseMs);
+    stranger(2, "y");
+    await clock.advance(untilWrittenMs + lossMs - 1);
+    expect(closed()).toEqual(both(lost));
+    await clock.advance(1);
+    expect(closed()).toEqual({});
+  }
+});
+
+test("a side that was written between two close writes of the other answers both handshakes", async () => {
+  const { clock, closed, stranger } = await joined();
+  stranger(2, "x");
+  stranger(2, "y");
+  await clock.advance(10);
+  stranger(1, "z");
+  await clock.advance(225);
   expect(closed()).toEqual({});
 });
 
