@@ -51,6 +51,15 @@ export type AgentOptions = {
   readonly applyMs?: number;
   /** Hears of every key that enters or leaves its map of Peers; not of the map that is lost when it stops. */
   readonly onPeer?: (what: "added" | "evicted", publicKey: string) => void;
+  /** Hears of every write of its device. */
+  readonly onWrite?: (write: DeviceWrite) => void;
+};
+
+/** A write of a device, and what the agent was at: a change of a Peer or a Node, what it had listed, or its check-in. */
+export type DeviceWrite = {
+  readonly before: Device;
+  readonly after: Device;
+  readonly cause: "Peer" | "Node" | "list" | "check-in";
 };
 
 /** A node's agent and the node's WireGuard device, which outlives it. */

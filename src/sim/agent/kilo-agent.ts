@@ -4,7 +4,7 @@
 import type { Change } from "../store.ts";
 import { storages } from "../storages.ts";
 import type { Fields } from "../value.ts";
-import type { AgentOptions } from "./agent.ts";
+import type { AgentOptions, DeviceWrite } from "./agent.ts";
 import { type Device, isAsWanted, newDevice, SessionMemory, writeDevice } from "./device.ts";
 import { hostPort } from "./host-port.ts";
 import {
@@ -34,8 +34,8 @@ const readyIn = (nodes: ReadonlyMap<string, NodeEntry>): readonly NodeCore[] =>
   [...nodes.values()].flatMap(({ core, wasReady }) => (wasReady ? [core] : []));
 
 type NodeEvent = { readonly type: Change["type"]; readonly facts: NodeFacts };
-/** Takes an event of a Peer in; the answer is whether kg applies because of it. */
-type PeerEvent = () => boolean;
+/** An event of a Peer, and what takes it in; the answer is whether kg applies because of it. */
+type PeerEvent = { readonly cause: "Peer" | "list"; readonly take: () => boolean };
 
 /** The process behind `createAgent`. */
 export class KiloAgent {
@@ -60,6 +60,7 @@ export class KiloAgent {
   #nodeEvents: NodeEvent[] = [];
   #peerEvents: PeerEvent[] = [];
   #isDraining = false;
+  #cause: DeviceWrite["cause"] = "list";
   /** The wanted device may have changed. */
   #isDirty = false;
   /** An event asks for an apply now. */
@@ -91,13 +92,13 @@ export class KiloAgent {
     this.#callOff = [
       server.listen(storages.nodes, this.#onNode),
       server.listen(storages.peers, (change) => {
-        this.#peerEvents.push(() => this.peers.heard(change));
+        this.#peerEvents.push({ cause: "Peer", take: () => this.peers.heard(change) });
         this.#wake();
       }),
     ];
     this.#scheduleTick();
     for (const object of server.objects(storages.nodes)) this.#queueNode("ADDED", object);
-    for (const object of server.objects(storages.peers)) this.#peerEvents.push(() => this.peers.add(object));
+    for (const object of server.objects(storages.peers)) this.#listed(() => this.peers.add(object));
     this.#drain();
   }
 
@@ -150,7 +151,7 @@ export class KiloAgent {
     if (!this.isRunning) return;
     const { server } = this.#options;
     for (const object of server.objects(storages.nodes)) this.#queueNode("MODIFIED", object);
-    for (const object of server.objects(storages.peers)) this.#peerEvents.push(() => this.peers.relisted(object));
+    for (const object of server.objects(storages.peers)) this.#listed(() => this.peers.relisted(object));
     this.#wake();
   }
 
@@ -193,6 +194,10 @@ export class KiloAgent {
     this.#nodeEvents.push({ type, facts });
   }
 
+  #listed(take: () => boolean): void {
+    this.#peerEvents.push({ cause: "list", take });
+  }
+
   /** Events are handled after the request that made them, never inside it, and when the apply under way is over. */
   #wake(): void {
     if (this.#isDraining || this.#callOffDrain !== undefined) return;
@@ -224,18 +229,21 @@ export class KiloAgent {
   #takeEvent(): boolean {
     if (this.#isTickDue) {
       this.#isTickDue = false;
+      this.#cause = "check-in";
       this.#tick();
       return true;
     }
     const node = this.#nodeEvents.shift();
     if (node !== undefined) {
+      this.#cause = "Node";
       if (node.facts.core.name === this.#options.node) this.#syncOwn(node.facts);
       else this.#syncNode(node);
       return true;
     }
     const peer = this.#peerEvents.shift();
     if (peer === undefined) return false;
-    this.#isDue = peer() || this.#isDue;
+    this.#cause = peer.cause;
+    this.#isDue = peer.take() || this.#isDue;
     return true;
   }
 
@@ -311,7 +319,7 @@ export class KiloAgent {
   /** Both informers hand over everything they hold as updates from itself to itself. */
   #resync(): void {
     if (this.#object !== undefined) this.#queueNode("MODIFIED", this.#object);
-    for (const object of this.peers.held()) this.#peerEvents.push(() => this.peers.relisted(object));
+    for (const object of this.peers.held()) this.#listed(() => this.peers.relisted(object));
   }
 
   #checkIn(): void {
@@ -369,6 +377,7 @@ export class KiloAgent {
     this.device = device;
     this.leader = leader;
     this.version += 1;
+    if (device.writes > before.writes) this.#options.onWrite?.({ before, after: device, cause: this.#cause });
   }
 
   /** A real device changes by itself: peers move, and whoever has root may write it. */

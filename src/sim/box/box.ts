@@ -22,6 +22,7 @@ export type BoxOptions = {
   readonly heartbeats?: boolean;
   readonly applyMs?: number;
   readonly onPeer?: ClusterOptions["onPeer"];
+  readonly onWrite?: ClusterOptions["onWrite"];
   /** Where the API server of a cluster is reached, as its kubeconfig says it. */
   readonly urlOf?: (name: string) => string;
   /** Who vouches for the certificates at those addresses. */
@@ -52,7 +53,7 @@ export class Box {
   readonly #options: BoxOptions;
 
   constructor(options: BoxOptions) {
-    const { clock, chance, names, onPeer, installedBy, heartbeats = true, applyMs } = options;
+    const { clock, chance, names, onPeer, onWrite, installedBy, heartbeats = true, applyMs } = options;
     this.#options = options;
     const [hubName, ...others] = names;
     const make = (name: string, index: number): SimCluster =>
@@ -65,6 +66,7 @@ export class Box {
         operatorRules: index === 0 ? operatorRules().local : operatorRules().remote,
         ...(applyMs === undefined ? {} : { applyMs }),
         ...(onPeer === undefined ? {} : { onPeer }),
+        ...(onWrite === undefined ? {} : { onWrite }),
         ...(installedBy === undefined ? {} : { installedBy }),
       });
     this.hub = make(hubName, 0);

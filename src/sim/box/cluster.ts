@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { clusterMeshCrd } from "../../api/crd.ts";
 import type { Clock } from "../../kube/runtime.ts";
-import { type Agent, createAgent } from "../agent/agent.ts";
+import { type Agent, createAgent, type DeviceWrite } from "../agent/agent.ts";
 import type { SimReply } from "../answer.ts";
 import type { Chance } from "../chance.ts";
 import { peerDefinition } from "../peer-definition.ts";
@@ -27,6 +27,8 @@ export type ClusterOptions = {
   readonly applyMs?: number;
   /** Hears of every key that enters or leaves the map of an agent. */
   readonly onPeer?: (cluster: SimCluster, node: SimNode, what: "added" | "evicted", publicKey: string) => void;
+  /** Hears of every write of a device. */
+  readonly onWrite?: (cluster: SimCluster, node: SimNode, write: DeviceWrite) => void;
 };
 
 /** A node, and what runs on it. */
@@ -162,7 +164,7 @@ export class SimCluster {
   }
 
   #agentFor(name: string, address: string, publicKey: string, self: () => SimNode): Agent {
-    const { clock, onPeer, heartbeats = true, applyMs } = this.#options;
+    const { clock, onPeer, onWrite, heartbeats = true, applyMs } = this.#options;
     return createAgent({
       server: this.server,
       token: this.#agentToken,
@@ -176,6 +178,7 @@ export class SimCluster {
       ...(onPeer === undefined
         ? {}
         : { onPeer: (what: "added" | "evicted", key: string) => onPeer(this, self(), what, key) }),
+      ...(onWrite === undefined ? {} : { onWrite: (write: DeviceWrite) => onWrite(this, self(), write) }),
     });
   }
 

@@ -1,6 +1,7 @@
 // Many histories, on every core, and what to tell of those that broke a rule.
 
 import { Worker } from "node:worker_threads";
+import type { GapCount } from "./gaps.ts";
 import type { Violation } from "./safety.ts";
 import type { Verdict } from "./course.ts";
 import { type Acted, type Theatre, theatreOf, type TheatreName } from "./theatre.ts";
@@ -12,6 +13,7 @@ export type Outcome = {
   readonly digest: string;
   readonly seen: readonly string[];
   readonly virtualMs: number;
+  readonly gaps: GapCount | undefined;
 };
 
 /** Which histories, and on how many threads. */
@@ -75,10 +77,10 @@ function runWorker(
 
 /** The history of one seed. */
 export async function playSeed(seed: number, theatre: TheatreName): Promise<Outcome> {
-  const { violation, digest, seen, virtualMs } = await theatreOf(theatre)(({ storyOf, play }) =>
+  const { violation, digest, seen, virtualMs, gaps } = await theatreOf(theatre)(({ storyOf, play }) =>
     play(storyOf(String(seed))),
   );
-  return { seed, violation, digest, seen: [...seen], virtualMs };
+  return { seed, violation, digest, seen: [...seen], virtualMs, gaps };
 }
 
 /** The smallest part of a story, by leaving out steps, that still breaks the same rule. */

@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { type Chance, chanceOf } from "../chance.ts";
 import type { SimServer } from "../server.ts";
 import { VirtualClock } from "../virtual-clock.ts";
+import type { GapCount } from "./gaps.ts";
 import { Mishaps } from "./mishaps.ts";
 import type { OperatorProcess, ProcessEvents } from "./process.ts";
 import type { Actor, Violation } from "./safety.ts";
@@ -18,6 +19,8 @@ export type Verdict = {
   readonly digest: string;
   readonly seen: ReadonlySet<string>;
   readonly virtualMs: number;
+  /** Where agents write devices: the gaps that they made. */
+  readonly gaps: GapCount | undefined;
   /** Everything that went into the digest, if it was asked for. */
   readonly trace: readonly string[];
   /** The fleet as it was at the end, as a world file. */
@@ -32,6 +35,7 @@ export type Playable = {
   readonly close: () => void;
   /** The servers whose objects belong to the digest. */
   readonly servers: () => readonly SimServer[];
+  readonly gaps?: () => GapCount;
   readonly world: () => string;
 };
 
@@ -50,7 +54,7 @@ const restMs = 600_000;
 const definitionStorage = "apiextensions.k8s.io/customresourcedefinitions";
 
 /** Plays a history to its end, or to the first rule that is broken. */
-export async function playOut({ course, seen, play, close, servers, world }: Playable): Promise<Verdict> {
+export async function playOut({ course, seen, play, close, servers, gaps, world }: Playable): Promise<Verdict> {
   try {
     await play();
   } catch (error) {
@@ -58,7 +62,7 @@ export async function playOut({ course, seen, play, close, servers, world }: Pla
   } finally {
     close();
   }
-  return { ...course.outcome(servers()), seen: seen.all, world };
+  return { ...course.outcome(servers()), seen: seen.all, gaps: gaps?.(), world };
 }
 
 /** The course of one history. */

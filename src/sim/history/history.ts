@@ -2,6 +2,7 @@
 
 import { Box } from "../box/box.ts";
 import { Course, playOut, type Playable, slackOf, type Verdict } from "./course.ts";
+import { Gaps } from "./gaps.ts";
 import { notConverged, notReachable, notReleased, notReported } from "./liveness.ts";
 import { OperatorProcess, operatorVersion } from "./process.ts";
 import { Safety } from "./safety.ts";
@@ -29,6 +30,7 @@ class History implements Playable {
   readonly #truth: Truth;
   readonly #safety: Safety;
   readonly #stage: Stage;
+  readonly #gaps: Gaps;
   /** When an operator last began anew; what it had in mind before is gone. */
   #restartedMs = 0;
 
@@ -48,9 +50,11 @@ class History implements Playable {
       onPeer: (cluster, node, what, key) => {
         if (what === "evicted") this.#safety.evicted(cluster, node, key);
       },
+      onWrite: (cluster, node, write) => this.#gaps.written(cluster, node, write),
     });
     this.#box = box;
     this.#truth = new Truth(box, clock);
+    this.#gaps = new Gaps({ box, truth: this.#truth, clock });
     this.#safety = new Safety({
       box,
       truth: this.#truth,
@@ -108,6 +112,8 @@ class History implements Playable {
   };
 
   readonly servers: Playable["servers"] = () => this.#box.clusters.map(({ server }) => server);
+
+  readonly gaps = () => this.#gaps.count();
 
   readonly world = (): string => worldOf(this.#box, this.course.clock.nowMs());
 
