@@ -7,6 +7,7 @@ import type { SimRequest } from "../answer.ts";
 import type { SimServer } from "../server.ts";
 import type { Device } from "./device.ts";
 import type { DeviceDriver } from "./driver.ts";
+import type { Cause } from "./event-line.ts";
 import { KiloAgent } from "./kilo-agent.ts";
 import type { AgentPeer } from "./peer.ts";
 
@@ -55,11 +56,11 @@ export type AgentOptions = {
   readonly onWrite?: (write: DeviceWrite) => void;
 };
 
-/** A write of a device, and what the agent was at: a change of a Peer or a Node, what it had listed, or its check-in. */
+/** A write of a device, and what the agent was at. */
 export type DeviceWrite = {
   readonly before: Device;
   readonly after: Device;
-  readonly cause: "Peer" | "Node" | "list" | "check-in";
+  readonly cause: Cause;
 };
 
 /** A node's agent and the node's WireGuard device, which outlives it. */

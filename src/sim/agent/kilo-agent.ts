@@ -4,8 +4,9 @@
 import type { Change } from "../store.ts";
 import { storages } from "../storages.ts";
 import type { Fields } from "../value.ts";
-import type { AgentOptions, DeviceWrite } from "./agent.ts";
+import type { AgentOptions } from "./agent.ts";
 import { type Device, isAsWanted, newDevice, SessionMemory, writeDevice } from "./device.ts";
+import { EventLine } from "./event-line.ts";
 import { hostPort } from "./host-port.ts";
 import {
   annotationsOf,
@@ -34,9 +35,6 @@ const readyIn = (nodes: ReadonlyMap<string, NodeEntry>): readonly NodeCore[] =>
   [...nodes.values()].flatMap(({ core, wasReady }) => (wasReady ? [core] : []));
 
 type NodeEvent = { readonly type: Change["type"]; readonly facts: NodeFacts };
-/** An event of a Peer, and what takes it in; the answer is whether kg applies because of it. */
-type PeerEvent = { readonly cause: "Peer" | "list"; readonly take: () => boolean };
-
 /** The process behind `createAgent`. */
 export class KiloAgent {
   key: string;
@@ -46,7 +44,7 @@ export class KiloAgent {
   isRunning = false;
   readonly peers: PeerMap;
   readonly #options: AgentOptions;
-  readonly #applyMs: number;
+  readonly #line: EventLine;
   readonly #memory = new SessionMemory();
   /** Endpoints that handshakes since the last write came from. */
   readonly #handshakes = new Map<string, string>();
@@ -55,29 +53,20 @@ export class KiloAgent {
   #object: Fields | undefined;
   #heardOwn: NodeCore | undefined;
   #wireguardIp = "";
-  // kg takes from two channels and two timers whatever its runtime picks; here check-ins come first and Peers last.
-  #isTickDue = false;
-  #nodeEvents: NodeEvent[] = [];
-  #peerEvents: PeerEvent[] = [];
-  #isDraining = false;
-  #cause: DeviceWrite["cause"] = "list";
   /** The wanted device may have changed. */
   #isDirty = false;
   /** An event asks for an apply now. */
   #isDue = false;
   /** Every apply is worth running: a name does not resolve, or the device never becomes what is wanted. */
   #isRestless = false;
-  /** When the last apply is over. */
-  #freeAtMs = 0;
   #ticks = 0;
   #callOff: readonly (() => void)[] = [];
   #callOffTick: () => void = () => undefined;
-  /** A drain is to come: at once, or when the apply under way is over. */
-  #callOffDrain: (() => void) | undefined;
 
   constructor(options: AgentOptions) {
     this.#options = options;
-    this.#applyMs = options.applyMs ?? defaultApplyMs;
+    const { clock, applyMs = defaultApplyMs } = options;
+    this.#line = new EventLine({ clock, applyMs, flush: () => this.#flush() });
     this.key = options.publicKey;
     this.leader = options.node;
     this.peers = new PeerMap(options.onPeer);
@@ -92,14 +81,14 @@ export class KiloAgent {
     this.#callOff = [
       server.listen(storages.nodes, this.#onNode),
       server.listen(storages.peers, (change) => {
-        this.#peerEvents.push({ cause: "Peer", take: () => this.peers.heard(change) });
-        this.#wake();
+        this.#queuePeer("Peer", () => this.peers.heard(change));
+        this.#line.wake();
       }),
     ];
     this.#scheduleTick();
     for (const object of server.objects(storages.nodes)) this.#queueNode("ADDED", object);
-    for (const object of server.objects(storages.peers)) this.#listed(() => this.peers.add(object));
-    this.#drain();
+    for (const object of server.objects(storages.peers)) this.#queuePeer("list", () => this.peers.add(object));
+    this.#line.run();
   }
 
   stop(how: "graceful" | "crash"): void {
@@ -108,11 +97,7 @@ export class KiloAgent {
     this.version += 1;
     for (const callOff of this.#callOff) callOff();
     this.#callOffTick();
-    this.#callOffDrain?.();
-    this.#callOffDrain = undefined;
-    this.#isTickDue = false;
-    this.#nodeEvents = [];
-    this.#peerEvents = [];
+    this.#line.clear();
     this.#nodes.clear();
     this.peers.forget();
     this.#object = undefined;
@@ -121,7 +106,6 @@ export class KiloAgent {
     this.#isDirty = false;
     this.#isDue = false;
     this.#isRestless = false;
-    this.#freeAtMs = 0;
     if (how === "crash") return;
     this.#patch("application/json-patch+json", removalPatch);
     this.#options.driver?.withdraw();
@@ -151,8 +135,8 @@ export class KiloAgent {
     if (!this.isRunning) return;
     const { server } = this.#options;
     for (const object of server.objects(storages.nodes)) this.#queueNode("MODIFIED", object);
-    for (const object of server.objects(storages.peers)) this.#listed(() => this.peers.relisted(object));
-    this.#wake();
+    for (const object of server.objects(storages.peers)) this.#queuePeer("list", () => this.peers.relisted(object));
+    this.#line.wake();
   }
 
   /** Heartbeats end here: most changes of Nodes are nothing else. */
@@ -162,7 +146,7 @@ export class KiloAgent {
     const isOwn = core.name === this.#options.node;
     if (isOwn) this.#object = type === "DELETED" ? undefined : after;
     const entry = this.#nodes.get(core.name);
-    if (type === "MODIFIED" && entry !== undefined && this.#nodeEvents.length === 0) {
+    if (type === "MODIFIED" && entry !== undefined && !this.#line.hasNodes) {
       const nowS = this.#nowS();
       const isSame = isOwn ? this.#isOwnHeartbeat(core, entry) : sameCore(entry.core, core);
       const isReady = isReadyNode(core, lastSeenS, nowS);
@@ -171,8 +155,8 @@ export class KiloAgent {
         return;
       }
     }
-    this.#nodeEvents.push({ type, facts });
-    this.#wake();
+    this.#line.addNode(() => this.#sync({ type, facts }));
+    this.#line.wake();
   };
 
   #isOwnHeartbeat(core: NodeCore, { core: own }: NodeEntry): boolean {
@@ -191,60 +175,13 @@ export class KiloAgent {
   #queueNode(type: Change["type"], object: Fields): void {
     const facts = readNode(object);
     if (facts.core.name === this.#options.node) this.#object = object;
-    this.#nodeEvents.push({ type, facts });
+    this.#line.addNode(() => this.#sync({ type, facts }));
   }
 
-  #listed(take: () => boolean): void {
-    this.#peerEvents.push({ cause: "list", take });
-  }
-
-  /** Events are handled after the request that made them, never inside it, and when the apply under way is over. */
-  #wake(): void {
-    if (this.#isDraining || this.#callOffDrain !== undefined) return;
-    this.#callOffDrain = this.#options.clock.after(this.#busyMs(), () => {
-      this.#callOffDrain = undefined;
-      this.#drain();
+  #queuePeer(cause: "Peer" | "list", take: () => boolean): void {
+    this.#line.addPeer(cause, () => {
+      this.#isDue = take() || this.#isDue;
     });
-  }
-
-  /** One event after the other, an apply for each that asks for one. */
-  #drain(): void {
-    this.#isDraining = true;
-    while (this.isRunning && this.#busyMs() === 0 && this.#takeEvent()) {
-      if (this.#applyMs > 0 || !this.#hasEvents()) this.#flush();
-    }
-    this.#isDraining = false;
-    if (this.#hasEvents()) this.#wake();
-  }
-
-  /** How long the apply under way still takes; a wall clock that is set back makes it no longer. */
-  #busyMs(): number {
-    return Math.min(this.#applyMs, Math.max(0, this.#freeAtMs - this.#options.clock.nowMs()));
-  }
-
-  #hasEvents(): boolean {
-    return this.#isTickDue || this.#nodeEvents.length > 0 || this.#peerEvents.length > 0;
-  }
-
-  #takeEvent(): boolean {
-    if (this.#isTickDue) {
-      this.#isTickDue = false;
-      this.#cause = "check-in";
-      this.#tick();
-      return true;
-    }
-    const node = this.#nodeEvents.shift();
-    if (node !== undefined) {
-      this.#cause = "Node";
-      if (node.facts.core.name === this.#options.node) this.#syncOwn(node.facts);
-      else this.#syncNode(node);
-      return true;
-    }
-    const peer = this.#peerEvents.shift();
-    if (peer === undefined) return false;
-    this.#cause = peer.cause;
-    this.#isDue = peer.take() || this.#isDue;
-    return true;
   }
 
   #flush(): void {
@@ -252,6 +189,11 @@ export class KiloAgent {
     this.#isDue = false;
     this.#isDirty = true;
     this.#apply();
+  }
+
+  #sync(event: NodeEvent): void {
+    if (event.facts.core.name === this.#options.node) this.#syncOwn(event.facts);
+    else this.#syncNode(event);
   }
 
   #syncNode({ type, facts: { core, lastSeenS } }: NodeEvent): void {
@@ -300,8 +242,7 @@ export class KiloAgent {
     this.#callOffTick = this.#options.clock.after(checkInMs, () => {
       this.#scheduleTick();
       this.#ticks += 1;
-      this.#isTickDue = true;
-      this.#drain();
+      this.#line.checkIn(() => this.#tick());
     });
   }
 
@@ -319,7 +260,7 @@ export class KiloAgent {
   /** Both informers hand over everything they hold as updates from itself to itself. */
   #resync(): void {
     if (this.#object !== undefined) this.#queueNode("MODIFIED", this.#object);
-    for (const object of this.peers.held()) this.#listed(() => this.peers.relisted(object));
+    for (const object of this.peers.held()) this.#queuePeer("list", () => this.peers.relisted(object));
   }
 
   #checkIn(): void {
@@ -355,7 +296,7 @@ export class KiloAgent {
     const topology = this.#topology();
     if (topology === undefined) return;
     const nowMs = this.#options.clock.nowMs();
-    this.#freeAtMs = nowMs + this.#applyMs;
+    this.#line.occupy();
     const { wanted, leader, wireguardIp } = topology;
     const isLeader = leader === this.#options.node;
     const before = this.device;
@@ -377,7 +318,7 @@ export class KiloAgent {
     this.device = device;
     this.leader = leader;
     this.version += 1;
-    if (device.writes > before.writes) this.#options.onWrite?.({ before, after: device, cause: this.#cause });
+    if (device.writes > before.writes) this.#options.onWrite?.({ before, after: device, cause: this.#line.cause });
   }
 
   /** A real device changes by itself: peers move, and whoever has root may write it. */
