@@ -58,6 +58,11 @@ export class Stage {
   readonly #acts: Acts<Exclude<Deed, OperatorDeed>> = {
     "node joins": ({ cluster }) => this.#join(this.#cluster(cluster)),
     "node leaves": (deed) => this.#withNode(deed, (cluster, { name }) => cluster.removeNode(name)),
+    "node is drained": (deed) =>
+      this.#withNode(deed, (cluster, { name, agent }) => {
+        agent.stop("graceful");
+        this.#later(deed.forMs, () => cluster.removeNode(name));
+      }),
     "node is replaced": (deed) =>
       this.#withNode(deed, (cluster, { name, number }) => {
         cluster.removeNode(name);
