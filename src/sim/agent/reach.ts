@@ -5,14 +5,7 @@ import type { Agent } from "./agent.ts";
 import { backAtMs, type Device, type DevicePeer } from "./device.ts";
 import { ipv4Network, ipv4Number } from "./host-port.ts";
 import { PrefixTable } from "./prefix-table.ts";
-
-/** What lies between the nodes. */
-export type Underlay = {
-  /** Whether packets from one address reach another; by default all do. */
-  readonly carries: (from: string, to: string) => boolean;
-  /** Grows whenever an answer changes; without it nothing is remembered from one call of `reachability` to the next. */
-  readonly version?: () => number;
-};
+import { type Router, type Underlay, wireguardBytes } from "./underlay.ts";
 
 /** A node with pods. */
 export type Station = { readonly cluster: string; readonly agent: Agent; readonly podCidr: string | undefined };
@@ -45,10 +38,12 @@ export function reachability(stations: readonly Station[], nowMs: number, underl
 
 /** Tells every agent where the handshakes of its open tunnels come from: devices roam, and agents publish what they saw. */
 export function shakeHands(stations: readonly Station[], nowMs: number, underlay?: Underlay): void {
-  const sites = sitesOf(stations);
+  const sites = sitesOf(stations, underlay);
   for (const { from, to } of reachability(stations, nowMs, underlay).filter(({ open }) => open)) {
     const [near, far] = [sites.byEnd.get(from)?.gate, sites.byEnd.get(to)?.gate];
-    if (near !== undefined && far !== undefined) near.agent.heard(far.device.publicKey, far.endpoint);
+    if (near === undefined || far === undefined) continue;
+    const seen = isRouted(near, far) ? far.router.send(far.endpoint, addressOf(near)) : far.endpoint;
+    near.agent.heard(far.device.publicKey, seen);
   }
 }
 
@@ -127,6 +122,8 @@ type Gate = {
   readonly address: string;
   readonly number: number;
   readonly endpoint: string;
+  /** What it is behind. */
+  readonly router: Router | undefined;
   /** Why nothing passes it at all. */
   readonly fault: string | undefined;
 };
@@ -140,11 +137,11 @@ type Site = {
   readonly address: string;
 };
 
-function sitesOf(stations: readonly Station[]) {
+function sitesOf(stations: readonly Station[], underlay: Underlay | undefined) {
   const gates = new Map<string, Gate>();
   const sites: Site[] = [];
   const byEnd = new Map<PathEnd, Site>();
-  for (const { cluster, agent } of stations) gates.set(`${cluster}/${agent.node}`, gateOf(agent));
+  for (const { cluster, agent } of stations) gates.set(`${cluster}/${agent.node}`, gateOf(agent, underlay));
   for (const station of stations) {
     const { cluster, agent, podCidr } = station;
     const network = podCidr === undefined ? undefined : ipv4Network(podCidr);
@@ -170,7 +167,7 @@ function endOf({ cluster, agent }: Station): PathEnd {
   return end;
 }
 
-function gateOf(agent: Agent): Gate {
+function gateOf(agent: Agent, underlay: Underlay | undefined): Gate {
   const device = agent.device();
   let table = tables.get(device.peers);
   if (table === undefined) {
@@ -180,7 +177,8 @@ function gateOf(agent: Agent): Gate {
   const { address } = agent;
   const fault = device.publicKey === "" || !device.isUp ? sentences.down : undefined;
   const endpoint = `${address}:${device.listenPort}`;
-  return { agent, device, table, address, number: ipv4Number(address) ?? 0, endpoint, fault };
+  const router = underlay?.routerOf?.(address);
+  return { agent, device, table, address, number: ipv4Number(address) ?? 0, endpoint, router, fault };
 }
 
 const sentences = {
@@ -195,12 +193,13 @@ const sentences = {
   otherSource: "the target's device expects the sender's pods under another key than the sender's device runs with",
   preshared: "the two devices have different preshared keys for each other",
   cut: "the underlay does not carry packets between the two nodes both ways",
+  tooLarge: "the underlay loses packets of that size between the two nodes",
   noEndpoint: "neither device has the other's right endpoint",
   lost: "one of the devices was written anew and the session is not back yet",
 } as const;
 
 function computed(stations: readonly Station[], nowMs: number, underlay: Underlay | undefined): Answer {
-  const { sites } = sitesOf(stations);
+  const { sites } = sitesOf(stations, underlay);
   const paths: Path[] = [];
   const scan = new Scan(nowMs, underlay);
   for (const from of sites) {
@@ -243,6 +242,7 @@ class Scan {
     if (back.publicKey !== near.device.publicKey) return sentences.otherSource;
     if (there.presharedKey !== back.presharedKey) return sentences.preshared;
     if (!this.#carries(near.address, far.address)) return sentences.cut;
+    if (!this.#fits(near.address, far.address)) return sentences.tooLarge;
     if (!knows(near, there, far) && !knows(far, back, near)) return sentences.noEndpoint;
     return this.#isLost(near, there, far, back) ? sentences.lost : undefined;
   }
@@ -260,6 +260,12 @@ class Scan {
     return this.#underlay === undefined || (this.#underlay.carries(a, b) && this.#underlay.carries(b, a));
   }
 
+  #fits(a: string, b: string): boolean {
+    const { mtu, packetBytes } = this.#underlay ?? {};
+    if (mtu === undefined || packetBytes === undefined) return true;
+    return packetBytes + wireguardBytes <= Math.min(mtu(a, b), mtu(b, a));
+  }
+
   #isLost(near: Gate, there: DevicePeer, far: Gate, back: DevicePeer): boolean {
     const backMs = backAtMs(near.device, far.device, Math.max(there.sinceMs, back.sinceMs));
     if (backMs <= this.#nowMs) return false;
@@ -270,5 +276,15 @@ class Scan {
 
 /** Whether a device would send to the other's real endpoint. A Peer whose networks hold that address swallows its own tunnel. */
 function knows(near: Gate, peer: DevicePeer, far: Gate): boolean {
-  return peer.endpoint === far.endpoint && near.table.find(far.number)?.kind !== "peer";
+  if (!isRouted(near, far)) return peer.endpoint === far.endpoint && near.table.find(far.number)?.kind !== "peer";
+  const seen = far.router.seenBy(addressOf(near), far.endpoint);
+  const number = ipv4Number(far.router.address) ?? 0;
+  return seen !== undefined && peer.endpoint === seen && near.table.find(number)?.kind !== "peer";
 }
+
+/** Whether one node sees another only through the router that the other one is behind. */
+const isRouted = (near: Gate, far: Gate): far is Gate & { readonly router: Router } =>
+  far.router !== undefined && far.router !== near.router;
+
+/** Where the packets of a node come from, as far as others can tell. */
+const addressOf = ({ router, address }: Gate): string => router?.address ?? address;

@@ -1,8 +1,9 @@
 // Which pod reaches which, between clusters whose agents run on simulated APIs.
 
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type Agent, type AgentOptions, createAgent } from "../../../src/sim/agent/agent.ts";
-import { Reach, reachability, shakeHands, type Station, type Underlay } from "../../../src/sim/agent/reach.ts";
+import { Reach, reachability, shakeHands, type Station } from "../../../src/sim/agent/reach.ts";
+import { Router, type Underlay } from "../../../src/sim/agent/underlay.ts";
 import { createSimServer, type SimServer } from "../../../src/sim/server.ts";
 import { keyOf } from "../../support/mesh-lab.ts";
 import { peerDefinition as peerCrd } from "../../../src/sim/peer-definition.ts";
@@ -286,6 +287,79 @@ test("Peers that hold their own endpoint swallow the tunnel if both sides do so"
   other.peer(2, "1-1", { allowedIPs: ["10.1.1.0/24", "172.30.1.1/32"] });
   await other.clock.advance(60_000);
   expect(other.closed()).toEqual(both("neither device has the other's right endpoint"));
+});
+
+describe("a node behind a router that masquerades", () => {
+  const router = () => new Router("203.0.113.1");
+  const behind = (it: Router): Underlay => ({
+    carries: () => true,
+    routerOf: (address) => (address === "172.30.2.1" ? it : undefined),
+    version: () => it.version,
+  });
+  const none = both("neither device has the other's right endpoint");
+
+  test("is reached once it has sent, at a port of the router that handshakes tell and the agent publishes", async () => {
+    const { clock, peer, closed, stations, agentOf, servers } = lab([[{}], [{}]]);
+    const underlay = behind(router());
+    peer(1, "2-1", { persistentKeepalive: 10 });
+    peer(2, "1-1");
+    await clock.advance(1_000);
+    expect(closed(underlay)).toEqual({});
+    shakeHands(stations, clock.nowMs(), underlay);
+    expect(agentOf("1-1").device().peers[0]?.endpoint).toBe("203.0.113.1:40001");
+    expect(agentOf("2-1").device().peers[0]?.endpoint).toBe("172.30.1.1:51820");
+    await clock.advance(60_000);
+    expect(JSON.stringify(servers[0]!.objects("/nodes"))).toContain(
+      JSON.stringify(`{"${keyOf("2-1")}":{"IP":"203.0.113.1","Port":40001,"Zone":""}}`),
+    );
+    expect(closed(underlay)).toEqual({});
+  });
+
+  test("is not reached at its own address, if it does not know where to send to", async () => {
+    const { clock, peer, closed } = lab([[{}], [{}]]);
+    peer(1, "2-1");
+    peer(2, "1-1", { endpoint: undefined });
+    await clock.advance(1_000);
+    expect([closed(), closed(behind(router()))]).toEqual([{}, none]);
+  });
+
+  test("goes on when the router forgets it, with another port; who cannot send first is cut off by that", async () => {
+    const { clock, peer, change, closed, stations, agentOf } = lab([[{}], [{}]]);
+    const it = router();
+    const underlay = behind(it);
+    peer(1, "2-1", { persistentKeepalive: 10 });
+    peer(2, "1-1", { persistentKeepalive: 10 });
+    await clock.advance(1_000);
+    shakeHands(stations, clock.nowMs(), underlay);
+    it.forget();
+    expect(closed(underlay)).toEqual({});
+    shakeHands(stations, clock.nowMs(), underlay);
+    expect(agentOf("1-1").device().peers[0]?.endpoint).toBe("203.0.113.1:40002");
+    await clock.advance(60_000);
+    // What it knew of the other is lost with the next write of its device, and it is told nothing new.
+    agentOf("2-1").stop("crash");
+    change(2, "1-1", { endpoint: null });
+    agentOf("2-1").start();
+    await clock.advance(60_000);
+    expect(closed(underlay)).toEqual({});
+    it.forget();
+    expect(closed(underlay)).toEqual(none);
+  });
+});
+
+test("a way that is too narrow for full packets carries small ones, and handshakes", async () => {
+  const { clock, peer, closed, stations, agentOf } = lab([[{}], [{}]]);
+  const narrow: Underlay = { carries: () => true, mtu: () => 1_400 };
+  peer(1, "2-1");
+  peer(2, "1-1");
+  await clock.advance(60_000);
+  expect(closed(narrow)).toEqual({});
+  expect(closed({ ...narrow, packetBytes: 1_340 })).toEqual({});
+  expect(closed({ ...narrow, packetBytes: 1_420 })).toEqual(
+    both("the underlay loses packets of that size between the two nodes"),
+  );
+  shakeHands(stations, clock.nowMs(), narrow);
+  expect(agentOf("1-1").device().peers[0]?.endpoint).toBe("172.30.2.1:51820");
 });
 
 test("different preshared keys, a cut underlay and a longer prefix of another Peer close a path", async () => {
