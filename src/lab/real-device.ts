@@ -24,9 +24,11 @@ export type RealDevice = {
 /** Programs a real device as Kilo does: all peers at once, an address with the mask of the subnet, static routes. */
 export function createRealDevice(options: RealDevice): DeviceDriver {
   const { device: name, privateKey, scratch, onWrite } = options;
+  let machine = noMachine;
   return {
     read: (written) => {
-      const { publicKey, listenPort, peers } = readDump(run("wg", ["show", name, "dump"]));
+      machine = look(name);
+      const { publicKey, listenPort, peers } = readDump(machine.dump);
       const known = new Map(written.peers.map((peer) => [peer.publicKey, peer]));
       const read = peers.map(({ publicKey: key, allowedIPs, endpoint, presharedKey }) => {
         const { kind = "peer", name: peerName = "", sinceMs = 0 } = known.get(key) ?? {};
@@ -48,11 +50,36 @@ export function createRealDevice(options: RealDevice): DeviceDriver {
       run("wg", ["setconf", name, scratch]);
     },
     lay: (topology, nodes) => {
-      layAddress(name, topology);
-      run("ip", ["link", "set", name, "mtu", "1420", topology.leader === options.node ? "up" : "down"]);
-      layRoutes(routesOf(options, topology, nodes));
+      const state = topology.leader === options.node ? "up" : "down";
+      change([
+        ...(machine.isUp === (state === "up") ? [] : [`link set ${name} mtu 1420 ${state}`]),
+        ...addressChanges(name, machine.address, topology),
+        ...routeChanges(machine.routes, routesOf(options, topology, nodes)),
+      ]);
     },
-    withdraw: () => layRoutes(new Set()),
+    withdraw: () => change(routeChanges(look(name).routes, new Set())),
+  };
+}
+
+/** What the machine says of the device and of static routes. Starting a program is dear, so one says everything. */
+type Machine = {
+  readonly dump: string;
+  readonly isUp: boolean;
+  readonly address: string | undefined;
+  readonly routes: ReadonlySet<string>;
+};
+
+const noMachine: Machine = { dump: "", isUp: false, address: undefined, routes: new Set() };
+
+function look(device: string): Machine {
+  const script = `wg show ${device} dump; echo; ip -o link show dev ${device}; ip -o -4 address show dev ${device}; echo; ip -o -4 route show proto static`;
+  const [dump = "", link = "", routes = ""] = run("sh", ["-ec", script]).split("\n\n");
+  const lines = routes.split("\n").map((line) => line.replace(/ scope link/, "").trim());
+  return {
+    dump,
+    isUp: /<[^>]*\bUP\b/.test(link),
+    address: /inet (\S+)/.exec(link)?.[1],
+    routes: new Set(lines.filter((line) => line !== "")),
   };
 }
 
@@ -67,11 +94,12 @@ function configurationOf({ listenPort, keepaliveS, peers }: Device, privateKey: 
   return `${lines.join("\n")}\n`;
 }
 
-function layAddress(device: string, { wireguardIp }: Topology): void {
-  const held = run("ip", ["-o", "-4", "address", "show", "dev", device]).match(/inet (\S+)/)?.[1];
-  if (held === wireguardIp || (held === undefined && wireguardIp === "")) return;
-  if (held !== undefined) run("ip", ["address", "delete", held, "dev", device]);
-  if (wireguardIp !== "") run("ip", ["address", "add", wireguardIp, "dev", device]);
+function addressChanges(device: string, held: string | undefined, { wireguardIp }: Topology): readonly string[] {
+  if (held === wireguardIp) return [];
+  return [
+    ...(held === undefined ? [] : [`address delete ${held} dev ${device}`]),
+    ...(wireguardIp === "" ? [] : [`address add ${wireguardIp} dev ${device}`]),
+  ];
 }
 
 /** Routes as `ip route` takes them: through the tunnel on a leader, through the leader elsewhere. */
@@ -91,21 +119,17 @@ function routesOf({ device, node, isLocal }: RealDevice, topology: Topology, nod
   return routes;
 }
 
-function layRoutes(wanted: ReadonlySet<string>): void {
-  const held = new Set(
-    run("ip", ["-o", "-4", "route", "show", "proto", "static"])
-      .split("\n")
-      .map((line) => line.replace(/ scope link/, "").trim())
-      .filter((line) => line !== ""),
-  );
-  const normal = (route: string): string =>
-    route.replace(/^(\S+) via (\S+) onlink dev (\S+)(.*)$/, "$1 via $2 dev $3$4 onlink");
-  const normalWanted = new Set([...wanted].map(normal));
-  for (const route of held) if (!normalWanted.has(route)) attempt(["route", "delete", ...route.split(" ")]);
-  for (const route of wanted) {
-    if (!held.has(normal(route))) attempt(["route", "replace", ...route.split(" "), "proto", "static"]);
-  }
+function routeChanges(held: ReadonlySet<string>, wanted: ReadonlySet<string>): readonly string[] {
+  const printed = new Map([...wanted].map((route) => [asPrinted(route), route]));
+  return [
+    ...[...held].filter((route) => !printed.has(route)).map((route) => `route delete ${route}`),
+    ...[...printed].flatMap(([text, route]) => (held.has(text) ? [] : [`route replace ${route} proto static`])),
+  ];
 }
+
+/** `ip` prints `onlink` last. */
+const asPrinted = (route: string): string =>
+  route.replace(/^(\S+) via (\S+) onlink dev (\S+)(.*)$/, "$1 via $2 dev $3$4 onlink");
 
 /** `ip` prints the route to one address without its length. */
 const text = (network: string): string => network.replace(/\/32$/, "");
@@ -113,10 +137,11 @@ const text = (network: string): string => network.replace(/\/32$/, "");
 const hostOf = (node: Pick<NodeCore, "internalIp"> | undefined): string =>
   node === undefined ? "" : node.internalIp.slice(0, node.internalIp.indexOf("/"));
 
-/** A route that the kernel refuses ends Kilo's update of routes; here it is logged and the others go on. */
-function attempt(args: readonly string[]): void {
-  const { status, stderr } = spawnSync("ip", args, { encoding: "utf8" });
-  if (status !== 0) console.error(`ip ${args.join(" ")}: ${stderr.trim()}`);
+/** Runs lines of `ip`. One that the kernel refuses ends Kilo's update of routes; here it is logged and the others go on. */
+function change(lines: readonly string[]): void {
+  if (lines.length === 0) return;
+  const { status, stderr } = spawnSync("ip", ["-force", "-batch", "-"], { encoding: "utf8", input: lines.join("\n") });
+  if (status !== 0) console.error(`ip: ${stderr.trim()}`);
 }
 
 function run(command: string, args: readonly string[]): string {
