@@ -1,5 +1,6 @@
 // One cluster of the lab: a real API server, nodes, and what an administrator does to them.
 
+import { randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createClient, type ServerClient } from "../../test/support/server-client.mjs";
@@ -103,6 +104,24 @@ export class LabCluster {
     });
     const external = options.hasExternalIp === false ? [] : [{ type: "ExternalIP", address }];
     await this.ask("PATCH", `/api/v1/nodes/${as}/status`, { status: { addresses: external } });
+  }
+
+  /** Creates a Node that looks as an agent would leave it, without a machine behind it. */
+  async registerGhost(number: number): Promise<void> {
+    const [name, podCidr] = [`${this.name}${number}`, `10.${8 + this.number}.${number}.0/24`];
+    const said = {
+      key: randomBytes(32).toString("base64"),
+      endpoint: `${this.nodeAddress(number)}:51820`,
+      "wireguard-ip": `10.4.${this.number}.${number}/24`,
+      "last-seen": String(Math.floor(Date.now() / 1_000)),
+      granularity: "full",
+      "persistent-keepalive": "25",
+    };
+    const annotations = Object.fromEntries(Object.entries(said).map(([key, value]) => [`kilo.squat.ai/${key}`, value]));
+    await this.ask("POST", "/api/v1/nodes", {
+      metadata: { name, annotations },
+      spec: { podCIDR: podCidr, podCIDRs: [podCidr] },
+    });
   }
 
   /** Waits until the agents of nodes have said everything that a mesh needs. */
