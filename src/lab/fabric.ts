@@ -42,7 +42,9 @@ export async function layFabric(clusters: number): Promise<void> {
 /** Connects a host to the fabric through its `eth0`. */
 export async function attach(host: Namespace, address: string, address6?: string): Promise<void> {
   const port = portOf(host);
+  // The kernel takes its time to remove the cables of a host that has ended; one of the same name may still be there.
   await shell(`
+    ip link delete ${port} 2> /dev/null || true
     ip link add ${port} type veth peer name eth0 address ${macOf(address)} netns ${host.pid}
     ip link set ${port} master ${bridge} up`);
   await host.run(`
