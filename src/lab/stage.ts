@@ -145,8 +145,12 @@ export class Stage {
 
   /** Nodes, kubeconfigs, a mesh of all clusters with nodes, an operator; answers when every pod reaches every other one. */
   async connect(cast: Cast, options: ConnectOptions = {}): Promise<LabOperator> {
-    const members = options.members ?? clusterNames.filter((name) => cast[name] !== undefined);
     await this.raise(cast);
+    return await this.join(options.members ?? clusterNames.filter((name) => cast[name] !== undefined), options);
+  }
+
+  /** The same for nodes that have been raised. */
+  async join(members: readonly ClusterName[], options: ConnectOptions = {}): Promise<LabOperator> {
     await Promise.all(members.slice(1).map((name) => this.lab.putKubeconfig(this.cluster(name))));
     await this.putMesh(members, options);
     await this.watchPeers();
