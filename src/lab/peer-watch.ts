@@ -11,6 +11,8 @@ export class PeerWatch {
   readonly changes: PeerChange[] = [];
   /** Two Peers that had one key at the same time: `m--b--b1 and m--b--b2`. */
   readonly doubles: string[] = [];
+  /** Every version of every Peer. */
+  readonly versions: StoredPeer[] = [];
   readonly #peers = new Map<string, StoredPeer>();
   readonly #ending = new AbortController();
 
@@ -42,7 +44,10 @@ export class PeerWatch {
 
   #listed(peers: readonly StoredPeer[]): void {
     this.#peers.clear();
-    for (const peer of peers) this.#peers.set(peer.metadata.name, peer);
+    for (const peer of peers) {
+      this.#peers.set(peer.metadata.name, peer);
+      this.versions.push(peer);
+    }
     this.#look();
   }
 
@@ -51,6 +56,7 @@ export class PeerWatch {
     this.changes.push({ atMs: Date.now(), type, name });
     if (type === "DELETED") this.#peers.delete(name);
     else this.#peers.set(name, peer);
+    this.versions.push(peer);
     this.#look();
   }
 
