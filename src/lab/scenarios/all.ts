@@ -4,6 +4,14 @@ import { meshes } from "./meshes.ts";
 import { behindNat } from "./nat.ts";
 import { nodes } from "./nodes.ts";
 import { operatorLife } from "./operator-life.ts";
+import { paths } from "./paths.ts";
 
 /** Every scenario, in the order in which they are played. */
-export const scenarios: readonly Scenario[] = [...everyday, ...operatorLife, ...nodes, ...meshes, ...behindNat];
+export const scenarios: readonly Scenario[] = [
+  ...everyday,
+  ...operatorLife,
+  ...nodes,
+  ...meshes,
+  ...behindNat,
+  ...paths,
+];
