@@ -1,5 +1,6 @@
 import type { Scenario } from "../scenario.ts";
 import { everyday } from "./everyday.ts";
+import { hostile } from "./hostile.ts";
 import { meshes } from "./meshes.ts";
 import { behindNat } from "./nat.ts";
 import { nodes } from "./nodes.ts";
@@ -14,4 +15,5 @@ export const scenarios: readonly Scenario[] = [
   ...meshes,
   ...behindNat,
   ...paths,
+  ...hostile,
 ];
