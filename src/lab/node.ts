@@ -132,6 +132,15 @@ export class LabNode {
     return readDump(await this.host.exec(["wg", "show", wireguardDevice, "dump"]));
   }
 
+  /** Throws if WireGuard itself has stopped answering: that is no fault of agents or of the operator. */
+  async demandDevice(): Promise<void> {
+    try {
+      await this.host.exec(["wg", "show", wireguardDevice, "listen-port"], 5_000);
+    } catch (error) {
+      throw new Error(`wireguard-go of ${this.name} hangs`, { cause: error });
+    }
+  }
+
   /** How often the agents of this node have written the device, by what they log. */
   rewrites(): number {
     let count = 0;

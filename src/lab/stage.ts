@@ -168,6 +168,7 @@ export class Stage {
       return await this.pings.allOpen(which, msMax);
     } catch (error) {
       if (!(error instanceof Unmet)) throw error;
+      for (const node of this.nodes()) await node.demandDevice();
       const { conditions = [], findings = [] } = (await this.meshStatus()) ?? {};
       const ready = conditions.find(({ type }) => type === "Ready");
       const said = findings.map(({ code, message }) => `${code}: ${message}`).join("; ");
