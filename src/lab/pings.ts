@@ -10,6 +10,13 @@ import { demand, waitFor } from "./unmet.ts";
 /** The time between two pings. */
 export const pingMs = 100;
 
+/**
+ * The gap that one Peer write may cost pairs that it has nothing to do with. Every agent writes its whole device again:
+ * mostly 0.1 s, but if both ends do so within milliseconds, one may hold a session that the other has dropped, and
+ * WireGuard calls again only after 15 s without an answer. The rest is for the handshake.
+ */
+export const writePings = 200;
+
 /** How late an answer may be and still count. */
 const lateMs = 1_000;
 

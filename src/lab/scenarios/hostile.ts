@@ -6,19 +6,13 @@ import { forge, sendFrom } from "../forgery.ts";
 import { demandGrants } from "../grants.ts";
 import { type LabNode, wireguardDevice } from "../node.ts";
 import { countPackets } from "../packet-counter.ts";
-import { summary, total } from "../pings.ts";
+import { summary, total, writePings } from "../pings.ts";
 import type { Scenario } from "../scenario.ts";
 import type { Stage } from "../stage.ts";
 import { demand, waitFor } from "../unmet.ts";
 
 const keepalive = { persistentKeepalive: 25 };
 const entries = { a: keepalive, b: keepalive, c: keepalive };
-
-/**
- * What one Peer write may cost pairs that it has nothing to do with: every device is written again, which takes 0.2 s, and
- * if two nodes do so within milliseconds their handshakes cross, and WireGuard tries again after 5 s.
- */
-const burstPings = 60;
 
 /** Pairs that have nothing to do with the hostile cluster. */
 const isInnocent = (pair: string): boolean => !pair.includes("b");
@@ -150,7 +144,7 @@ const hostileAnnotations: Scenario = {
       return peer?.spec.allowedIPs.join() === ranges.join() && peer.spec.endpoint?.dnsOrIP.ip === liar.address;
     });
     const checked = demandGrants(stage.peerWatches, keys);
-    const innocent = await stage.demandGapsBelow(burstPings, atMs, isInnocent);
+    const innocent = await stage.demandGapsBelow(writePings, atMs, isInnocent);
     const writes = stage.peerWatches.get(stage.cluster("a"))?.since(atMs).length ?? 0;
     const own = summary(await stage.lossSince(atMs, (pair) => !isInnocent(pair)));
     const costly = await costlyOf(stage, told);
@@ -206,7 +200,7 @@ const hostileRouting: Scenario = {
     demand(control > 0, "b1 counted no packet of a1 at all");
     demand(lured === 0, `${lured} packets for c came to b1`);
     const checked = demandGrants(stage.peerWatches, keys);
-    const innocent = await stage.demandGapsBelow(burstPings, atMs, isInnocent);
+    const innocent = await stage.demandGapsBelow(writePings, atMs, isInnocent);
     return `packets let in: ${numbers}; through a1 to c1 0 of ${transit}; packets for c at b1 0 (its own: ${control}); ${checked} Peer versions within their grants; a and c: ${innocent}`;
   },
 };

@@ -1,6 +1,6 @@
 // A node behind a router that masquerades: nobody can call it, it has to call.
 
-import { seconds, summary, worstOf } from "../pings.ts";
+import { seconds, summary, worstOf, writePings } from "../pings.ts";
 import { type Face, insideAddress, makeRouter } from "../router.ts";
 import type { Scenario } from "../scenario.ts";
 import type { Stage } from "../stage.ts";
@@ -100,7 +100,7 @@ const natRebind: Scenario = {
     await stage.pass(2_000);
     // The rebind also cut b2's agent off from its API server; if its heartbeat is late, b1 drops it for a moment.
     const written = await stage.demandGapsBelow(silencePingsMax, foundMs, touches);
-    const others = await stage.demandGapsBelow(10, bothMs, (pair) => !touches(pair));
+    const others = await stage.demandGapsBelow(writePings, bothMs, (pair) => !touches(pair));
     return `traffic both ways: ${both}; to the node only: ${summary(losses)}; while its Peers follow: ${written}; pairs without it: ${others}`;
   },
 };
