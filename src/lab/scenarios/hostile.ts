@@ -160,6 +160,7 @@ const hostileAnnotations: Scenario = {
 
 const hostileRouting: Scenario = {
   name: "hostile-routing",
+  isShort: true,
   shows:
     "a node that configures its own tunnel as it likes gets nothing in from outside its grant, and attracts nothing",
   play: async (stage) => {

@@ -10,7 +10,7 @@ import { demand, waitFor } from "../unmet.ts";
 const joins: Scenario = {
   name: "node-joins",
   shows:
-    "a node joins: existing pairs have no gap of 0.5 s, and every node of the other cluster rewrites its device once",
+    "a node joins: existing pairs between clusters have no gap of 0.5 s, and every node of the other cluster rewrites its device once",
   isShort: true,
   play: async (stage) => {
     await stage.connect({ a: 2, b: 2 });
@@ -24,19 +24,19 @@ const joins: Scenario = {
     await stage.open();
     await stage.pass(3_000);
     const openS = ((Date.now() - atMs) / 1_000 - 3).toFixed(1);
-    const numbers = await stage.demandGapsBelow(5, atMs, withoutNode("a3"));
+    const numbers = await costs(stage, atMs, "a3");
     const rewrites = targets.map((target, index) => target.rewrites() - (before[index] ?? 0));
     demand(
       rewrites.every((count) => count === 1),
       `device rewrites on b1 and b2: ${rewrites.join(" and ")}, not 1 each`,
     );
-    return `a3 is reached after ${openS} s, 1 device rewrite on each node of b; existing pairs: ${numbers}`;
+    return `a3 is reached after ${openS} s, 1 device rewrite on each node of b; ${numbers}`;
   },
 };
 
 const leaves: Scenario = {
   name: "node-leaves",
-  shows: "a node is switched off and deleted: its Peer goes, and no other pair has a gap of 0.5 s",
+  shows: "a node is switched off and deleted: its Peer goes, and no other pair between clusters has a gap of 0.5 s",
   play: async (stage) => {
     await stage.connect({ a: 3, b: 2 });
     await stage.pass(3_000);
@@ -46,7 +46,7 @@ const leaves: Scenario = {
     await stage.cluster("b").holdsPeers(2);
     const goneS = ((Date.now() - atMs) / 1_000).toFixed(1);
     await stage.pass(5_000);
-    return `its Peer is gone after ${goneS} s; ${await stage.demandGapsBelow(5, atMs, withoutNode("a3"))}`;
+    return `its Peer is gone after ${goneS} s; ${await costs(stage, atMs, "a3")}`;
   },
 };
 
@@ -82,6 +82,18 @@ const rekeyed: Scenario = {
     return await back(stage, node, atMs);
   },
 };
+
+/**
+ * Fails if a pair between clusters had a gap of 0.5 s, but for those of one node; answers with the numbers, in words.
+ *
+ * Pairs inside a cluster are not judged: a change there makes Kilo rewrite the devices of all its nodes at the same
+ * moment, and where the handshakes of two of them cross, WireGuard tries again after 5 s.
+ */
+async function costs(stage: Stage, atMs: number, ...except: readonly string[]): Promise<string> {
+  const others = withoutNode(...except);
+  const between = await stage.demandGapsBelow(5, atMs, both(others, isBetween));
+  return `between clusters ${between}; inside them ${summary(await stage.lossSince(atMs, both(others, isInside)))}`;
+}
 
 function demandNoDeletes(stage: Stage, fromMs: number): void {
   const changes = [...stage.peerWatches.values()].flatMap((watch) => watch.since(fromMs));
@@ -176,7 +188,7 @@ const agentKilled: Scenario = {
 
 const endpointChanged: Scenario = {
   name: "endpoint-changed",
-  shows: "a node is reached at another address: its Peers follow, and no pair has a gap of 0.5 s",
+  shows: "a node is reached at another address: its Peers follow, and no pair between clusters has a gap of 0.5 s",
   play: async (stage) => {
     await stage.connect({ a: 2, b: 2 });
     await stage.pass(2_000);
@@ -189,7 +201,7 @@ const endpointChanged: Scenario = {
       return peers.some(({ spec }) => spec.endpoint?.dnsOrIP.ip === "198.18.2.101");
     });
     await stage.pass(5_000);
-    return await stage.demandGapsBelow(5, atMs);
+    return await costs(stage, atMs);
   },
 };
 
