@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Lab } from "./lab.ts";
 import { lossOf, type Ping, pingMs, worstOf } from "./pings.ts";
 import { connected, Stage, type StageEvent } from "./stage.ts";
-import { Unmet } from "./unmet.ts";
+import { KnownFault } from "./unmet.ts";
 
 /** One story with a verdict by packets. */
 export type Scenario = {
@@ -15,7 +15,10 @@ export type Scenario = {
   readonly play: (stage: Stage) => Promise<string>;
   /** The only agent that can play it, and why the other cannot. */
   readonly only?: { readonly agent: "kg" | "model"; readonly because: string };
-  /** A fault of the product, by name, for which it fails today. As soon as it passes, the run is red until this is removed. */
+  /**
+   * A fault of the product, by name, for which it fails today, in the demands that it makes through `despiteFault`. As
+   * soon as it passes, the run is red until this is removed.
+   */
   readonly known?: string;
   /** Whether it belongs to the short lab that runs before every landing. */
   readonly isShort?: boolean;
@@ -75,8 +78,7 @@ export async function play(scenario: Scenario, lab: Lab, logs?: string): Promise
         : result("FAIL", `it passes although ${scenario.known} is listed as a known failure: ${detail}`);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    // Only a demand that was not met can be the fault of the product; anything else is the lab's own.
-    const isKnown = scenario.known !== undefined && error instanceof Unmet;
+    const isKnown = scenario.known !== undefined && error instanceof KnownFault;
     ended = isKnown ? result("known", `${scenario.known}: ${why}`) : result("FAIL", why);
   }
   await stage.end();

@@ -52,7 +52,7 @@ const leaves: Scenario = {
 
 const renamed: Scenario = {
   name: "node-renamed",
-  shows: "a machine comes back under another name with the same key: one Peer at any moment, and it keeps its name",
+  shows: "a machine comes back under another name with the same key: never two Peers with it, and it is reached again",
   play: async (stage) => {
     await stage.connect({ a: 2, b: 2 });
     await stage.pass(2_000);
@@ -70,7 +70,7 @@ const renamed: Scenario = {
 
 const rekeyed: Scenario = {
   name: "key-rotated",
-  shows: "a node gets another key: one Peer per key at any moment, and it is reached again",
+  shows: "a node gets another key: never two Peers with one key, and it is reached again",
   play: async (stage) => {
     await stage.connect({ a: 2, b: 2 });
     await stage.pass(2_000);
