@@ -6,6 +6,9 @@ import type { LabNode } from "./node.ts";
 /** Which agent runs on the nodes, and where Kilo's is. */
 export type AgentKind = { readonly kind: "kg"; readonly path: string } | { readonly kind: "model" };
 
+/** What an agent logs when it writes its device; the model says the same as Kilo. */
+export const rewriteMessage = "WireGuard configurations are different";
+
 /** The command of a node's agent. It leaves the device to wireguard-go and pods to the lab. */
 export function agentCommand(
   agent: AgentKind,

@@ -103,25 +103,27 @@ export class LabCluster {
       spec: { podCIDR: podCidr, podCIDRs: [podCidr] },
     });
     const external = options.hasExternalIp === false ? [] : [{ type: "ExternalIP", address }];
-    await this.ask("PATCH", `/api/v1/nodes/${as}/status`, { status: { addresses: external } });
+    const internal = { type: "InternalIP", address: options.internal?.replace(/\/.*/, "") ?? address };
+    await this.ask("PATCH", `/api/v1/nodes/${as}/status`, { status: { addresses: [internal, ...external] } });
   }
 
   /** Creates a Node that looks as an agent would leave it, without a machine behind it. */
-  async registerGhost(number: number): Promise<void> {
-    const [name, podCidr] = [`${this.name}${number}`, `10.${8 + this.number}.${number}.0/24`];
+  async registerGhost(number: number, { podCidr, key }: { readonly podCidr?: string; readonly key?: string } = {}) {
     const said = {
-      key: randomBytes(32).toString("base64"),
+      key: key ?? randomBytes(32).toString("base64"),
       endpoint: `${this.nodeAddress(number)}:51820`,
       "wireguard-ip": `10.4.${this.number}.${number}/24`,
       "last-seen": String(Math.floor(Date.now() / 1_000)),
+      "internal-ip": "",
       granularity: "full",
       "persistent-keepalive": "25",
     };
-    const annotations = Object.fromEntries(Object.entries(said).map(([key, value]) => [`kilo.squat.ai/${key}`, value]));
-    await this.ask("POST", "/api/v1/nodes", {
-      metadata: { name, annotations },
-      spec: { podCIDR: podCidr, podCIDRs: [podCidr] },
-    });
+    const annotations = Object.fromEntries(
+      Object.entries(said).map(([name, value]) => [`kilo.squat.ai/${name}`, value]),
+    );
+    const podCIDR = podCidr ?? `10.${8 + this.number}.${number}.0/24`;
+    const metadata = { name: `${this.name}${number}`, annotations };
+    await this.ask("POST", "/api/v1/nodes", { metadata, spec: { podCIDR, podCIDRs: [podCIDR] } });
   }
 
   /** Waits until the agents of nodes have said everything that a mesh needs. */
@@ -171,13 +173,6 @@ export class LabCluster {
       },
       msMax,
     );
-  }
-
-  /** The node of that name; it must exist. */
-  node(name: string): LabNode {
-    const node = this.nodes.get(name);
-    if (node === undefined) throw new Error(`no node ${name}`);
-    return node;
   }
 
   #freeNumber(): number {

@@ -1,4 +1,5 @@
-// The same scenarios with both agents: where the model does not do what Kilo does, a simulation proves nothing.
+// The same scenarios with both agents: where the model does not do what Kilo does, a simulation proves nothing. Outcomes
+// must be alike; the numbers stand beside each other for people, since they hang on when agents happen to check in.
 
 import type { Result } from "./scenario.ts";
 

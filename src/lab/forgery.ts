@@ -6,9 +6,6 @@ import { demand } from "./unmet.ts";
 
 const packets = 20;
 
-/** WireGuard's frame around the 84 bytes of a ping; every packet that arrives adds at least this to what was received. */
-const bytesEach = 100;
-
 /** Where forged packets come from and go to. */
 export type Forgery = {
   readonly from: LabNode;
@@ -33,12 +30,15 @@ export async function forge({ from, to, forged, legitimate }: Forgery): Promise<
   for (const [what, source] of [["legitimate", legitimate], ...Object.entries(forged)] as const) {
     const atNode = await countPackets(to.host, `-i ${wireguardDevice} -s ${source}`);
     const atPod = await countPackets(to.pod, `-s ${source}`);
-    const before = await receivedFrom(from, to);
+    const inTunnel = await countPackets(
+      to.host,
+      `-i eth0 -p udp --dport 51820 -s ${from.address} -m length --length 100:`,
+    );
     for (const target of targets) await sendFrom(from, source, target);
-    const [node, pod, bytes] = [await atNode(), await atPod(), (await receivedFrom(from, to)) - before];
-    const arrived = `${what} ${source}: ${bytes} bytes in the tunnel, ${node} packets let in on ${to.name}, ${pod} at its pod`;
+    const [node, pod, sealed] = [await atNode(), await atPod(), await inTunnel()];
+    const arrived = `${what} ${source}: ${sealed} packets in the tunnel, ${node} packets let in on ${to.name}, ${pod} at its pod`;
     const wanted = packets * targets.length;
-    demand(bytes >= wanted * bytesEach, `the packets did not arrive: ${arrived}`);
+    demand(sealed >= wanted, `the packets did not arrive: ${arrived}`);
     if (source === legitimate) demand(node === wanted && pod === packets, `not all were let in: ${arrived}`);
     else demand(node === 0 && pod === 0, `forged packets were let in: ${arrived}`);
     said.push(`${what} ${node} of ${wanted}`);
@@ -47,15 +47,9 @@ export async function forge({ from, to, forged, legitimate }: Forgery): Promise<
 }
 
 /** Sends pings with a source that the host does not have. Whether they are answered does not matter. */
-export async function sendFrom({ host }: LabNode, source: string, target: string): Promise<void> {
+export async function sendFrom({ host }: LabNode, source: string, target: string, bytes = 56): Promise<void> {
   await host.run(`
     ip address add ${source}/32 dev ${wireguardDevice}
-    ping -n -q -c${packets} -i0.05 -W1 -I ${source} ${target} || true
+    ping -n -q -s${bytes} -c${packets} -i0.05 -W1 -I ${source} ${target} || true
     ip address delete ${source}/32 dev ${wireguardDevice}`);
-}
-
-/** How many bytes of a node's tunnel another one has received, whatever became of them afterwards. */
-async function receivedFrom(from: LabNode, to: LabNode): Promise<number> {
-  const { publicKey } = await from.device();
-  return (await to.device()).peers.find((peer) => peer.publicKey === publicKey)?.received ?? 0;
 }

@@ -78,10 +78,19 @@ export async function installRemote(admin: ServerClient): Promise<string> {
   return await tokenFor(admin, "kube-system", "causeway");
 }
 
-/** A new token of a ServiceAccount, good for a day. */
-export async function tokenFor(admin: ServerClient, namespace: string, account: string): Promise<string> {
+/** A new token of a ServiceAccount, good for a day, or as long as the object exists that it is bound to. */
+export async function tokenFor(
+  admin: ServerClient,
+  namespace: string,
+  account: string,
+  boundObjectRef?: object,
+): Promise<string> {
   const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`;
-  const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 86_400 } };
+  const request = {
+    apiVersion: "authentication.k8s.io/v1",
+    kind: "TokenRequest",
+    spec: { expirationSeconds: 86_400, ...(boundObjectRef === undefined ? {} : { boundObjectRef }) },
+  };
   const { status, body } = await admin.request<{ status: { token: string } }>("POST", path, request);
   if (status !== 201) throw new Error(`no token for ${namespace}/${account}: ${JSON.stringify(body)}`);
   return body.status.token;

@@ -17,10 +17,10 @@ npm run lab -- --shell
 Runs whole clusters on this machine, in network namespaces without a way out: real API servers, WireGuard, pods, an agent
 per node and the operator; then plays scenarios and judges each by ten pings a second between every two pods. Needs root.
 
-  --agent kg|model   Kilo's own agent, or the simulation's model of it; kg if it is found (CAUSEWAY_KG, PATH), else model
-  --agent both       plays everything with kg, then with the model, and compares
+  --agent kg|model   Kilo's own agent, or the simulation's model of it; default: kg if it is installed (CAUSEWAY_KG, PATH)
+  --agent both       plays everything with kg, then with the model, and compares; exit code 1 if an outcome differs
   --only NAME,…      plays these; --list shows all
-  --short            plays the few that are played before every landing
+  --short            plays only the scenarios that CI plays
   --repeat N         plays everything N times
   --jobs N           plays N at once, each in a lab of its own; 1 by default, since they disturb each other's timing
   --report DIR       writes a table and a timeline of reachability (SVG) per scenario, and the logs of those that fail
@@ -28,7 +28,7 @@ per node and the operator; then plays scenarios and judges each by ten pings a s
   --list             lists the scenarios
 
 One line per scenario: "ok NAME numbers", "FAIL NAME why", "known NAME fault: why" for a fault of the product that is known,
-"skip NAME why". Exit code: 0 all is well, 1 something failed, 2 wrong usage, 3 something is missing on this machine.`;
+"skip NAME why". Exit code: 0 no scenario failed, 1 one failed, 2 wrong usage, 3 something is missing on this machine.`;
 
 const options = {
   agent: { type: "string" },
@@ -108,8 +108,9 @@ async function withTools(agents: readonly FoundAgent[], flags: Flags): Promise<n
   }
   const [kg, model] = results;
   if (kg === undefined || model === undefined) return worst;
-  for (const { line: text } of compare(kg, model)) console.log(text);
-  return worst;
+  const compared = compare(kg, model);
+  for (const { line: text } of compared) console.log(text);
+  return compared.every(({ isAlike }) => isAlike) ? worst : 1;
 }
 
 /** Plays everything, or what `--shell` asks for; then the answer is an exit code. */

@@ -10,7 +10,7 @@ import { createAgent } from "../sim/agent/agent.ts";
 import { isPublicAddress } from "../sim/agent/host-port.ts";
 import { ApiMirror } from "./api-mirror.ts";
 import type { ApiAccess } from "./api-stream.ts";
-import { rewriteMessage } from "./node.ts";
+import { rewriteMessage } from "./agent-kind.ts";
 import { createRealDevice } from "./real-device.ts";
 
 const keyFile = "/var/lib/kilo/key";

@@ -40,14 +40,17 @@ export class Namespace {
     writeFileSync(join(home, "resolv.conf"), "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n");
     writeFileSync(join(home, "held"), "");
     const setup = `
+      resolv=$(readlink -f /etc/resolv.conf)
       mount -t tmpfs tmpfs /var/lib && mkdir /var/lib/kilo && mount --bind "$0/kilo" /var/lib/kilo
       mount -t tmpfs tmpfs /run && mkdir /run/wireguard && mount --bind "$0/wireguard" /run/wireguard
-      mount --bind "$0/etc-hosts" /etc/hosts && mount --bind "$0/resolv.conf" "$(readlink -f /etc/resolv.conf)"
+      mkdir -p "$(dirname "$resolv")" && touch "$resolv"
+      mount --bind "$0/etc-hosts" /etc/hosts && mount --bind "$0/resolv.conf" "$resolv"
       ip link set lo up && echo 1 > /proc/sys/net/ipv4/ip_forward
       echo ready > "$0/held"
       exec tail -f "$0/held"`;
     const command = ["unshare", "--net", "--mount", "--propagation", "private", "sh", "-ec", setup, home];
     const holder = `host-${name}`;
+    await endProcess(folder, holder, 0);
     await startProcess({ folder, name: holder, command }).until(() => isHeld(home));
     const pid = livePid(folder, holder);
     if (pid === undefined) throw new Error(`host ${name} did not start`);

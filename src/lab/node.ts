@@ -1,8 +1,8 @@
 // One node of a lab cluster: a host on the fabric, a pod behind a bridge, a WireGuard device and the agent that writes it.
 
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { agentCommand } from "./agent-kind.ts";
+import { agentCommand, rewriteMessage } from "./agent-kind.ts";
 import type { LabCluster } from "./cluster.ts";
 import { attach } from "./fabric.ts";
 import { type HostProcess, Namespace } from "./namespace.ts";
@@ -25,8 +25,6 @@ export type NodeOptions = {
   /** Whether the Node says its ExternalIP; it does, if nothing is said. */
   readonly hasExternalIp?: boolean;
   readonly cable?: Cable;
-  /** The private key that the agent finds on disk; it makes one otherwise. */
-  readonly privateKey?: string;
   /** A second address of `eth0`, with its mask: the internal IP that Kilo finds. */
   readonly internal?: string;
   readonly address6?: string;
@@ -42,7 +40,7 @@ export class LabNode {
   readonly podAddress: string;
   readonly host: Namespace;
   readonly pod: Namespace;
-  readonly #wireguard: HostProcess;
+  readonly #wireguard: HostProcess | undefined;
   /** The Node that the agent speaks for; the node's own name, until the machine is renamed. */
   hostname: string;
   #agent: HostProcess | undefined;
@@ -84,11 +82,7 @@ export class LabNode {
       ip address add ${prefix}.2/24 dev eth0
       ip link set eth0 mtu 1420 up
       ip route add default via ${prefix}.1`);
-    if (options.privateKey !== undefined)
-      writeFileSync(join(host.home, "kilo/key"), options.privateKey, { mode: 0o600 });
-    const socket = join(host.home, `wireguard/${wireguardDevice}.sock`);
-    const wireguard = host.start("wireguard", ["wireguard-go", "-f", wireguardDevice], { LOG_LEVEL: "error" });
-    await wireguard.until(() => existsSync(socket));
+    const wireguard = await addDevice(host);
     const podCidr = `${prefix}.0/24`;
     return new LabNode({ cluster, name, number, address, podCidr, podAddress: `${prefix}.2`, host, pod, wireguard });
   }
@@ -108,23 +102,9 @@ export class LabNode {
     await agent?.stop(how === "cleanly" ? 10_000 : 0);
   }
 
-  /** Sends a signal to the agent. */
-  signalAgent(signal: NodeJS.Signals): void {
-    this.#agent?.signal(signal);
-  }
-
-  isAgentRunning(): boolean {
-    return this.#agent?.pid() !== undefined;
-  }
-
   /** Removes the private key on disk; the agent makes another one when it starts. */
   forgetKey(): void {
     rmSync(join(this.host.home, "kilo/key"), { force: true });
-  }
-
-  /** The private key on disk. */
-  privateKey(): string {
-    return readFileSync(join(this.host.home, "kilo/key"), "utf8").trim();
   }
 
   /** The WireGuard device as it is. */
@@ -152,21 +132,12 @@ export class LabNode {
     return count;
   }
 
-  /** Everything the agents of this node logged. */
-  agentLog(): string {
-    const logs = Array.from({ length: this.#agents }, (_, index) => `${this.name}.agent-${index + 1}.log`);
-    return logs.map((log) => readFileSync(join(this.cluster.parts.folder, log), "utf8")).join("");
-  }
-
   /** The machine is switched off: no good-bye. */
   async end(): Promise<void> {
-    await Promise.all([this.stopAgent("by force"), this.#wireguard.stop(0)]);
+    await Promise.all([this.stopAgent("by force"), this.#wireguard?.stop(0)]);
     await Promise.all([this.host.end(), this.pod.end()]);
   }
 }
-
-/** What an agent logs when it writes its device; the model says the same as Kilo. */
-export const rewriteMessage = "WireGuard configurations are different";
 
 type NodeParts = {
   readonly cluster: LabCluster;
@@ -177,5 +148,14 @@ type NodeParts = {
   readonly podAddress: string;
   readonly host: Namespace;
   readonly pod: Namespace;
-  readonly wireguard: HostProcess;
+  readonly wireguard: HostProcess | undefined;
 };
+
+/** Adds the device of a node: the kernel's, where it has WireGuard; else a program's, which is the answer. */
+async function addDevice(host: Namespace): Promise<HostProcess | undefined> {
+  const added = await host.run(`ip link add ${wireguardDevice} type wireguard 2>&1 && echo added || true`);
+  if (added.trim() === "added") return undefined;
+  const wireguard = host.start("wireguard", ["wireguard-go", "-f", wireguardDevice], { LOG_LEVEL: "error" });
+  await wireguard.until(() => existsSync(join(host.home, `wireguard/${wireguardDevice}.sock`)));
+  return wireguard;
+}

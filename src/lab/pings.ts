@@ -135,6 +135,7 @@ export class Pings {
   /** Waits for late answers, then says what was lost since a moment. */
   async since(fromMs: number, which: PairFilter = () => true, untilMs = Date.now()): Promise<readonly PairLoss[]> {
     await sleep(Math.max(0, untilMs + lateMs - Date.now()));
+    for (const pair of this.#chosen(which)) demandSent(pair, fromMs, untilMs);
     return [...this.#ended, ...this.#pairs.values()]
       .filter(({ pair }) => which(pair))
       .map(({ pair, pings }) => lossOf(pair, pings, { fromMs, untilMs }))
@@ -199,6 +200,21 @@ export class Pings {
       .map(({ pair }) => pair);
   }
 }
+
+/** Fails if a pair was not pinged all the time: pings that were never sent are not lost, and prove nothing. */
+export function demandSent(
+  { pair, pings }: { readonly pair: string; readonly pings: readonly Ping[] },
+  fromMs: number,
+  untilMs: number,
+): void {
+  const beganMs = Math.max(fromMs, pings[0]?.atMs ?? 0);
+  const { sent } = lossOf(pair, pings, { fromMs: beganMs, untilMs });
+  const due = Math.floor((untilMs - beganMs) / pingMs);
+  demand(sent >= due * sentShare - 5, `only ${sent} of ${due} pings of ${pair} were sent`);
+}
+
+/** A busy machine sends some of them late. */
+const sentShare = 0.8;
 
 /** What became of the pings of a pair that were sent from one moment to another, both included. */
 export function lossOf(

@@ -2,6 +2,7 @@
 
 import { spawnSync } from "node:child_process";
 import { accessSync, constants } from "node:fs";
+import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { AgentKind } from "./agent-kind.ts";
@@ -28,6 +29,11 @@ export function missingParts(): string | undefined {
     const packages = [...new Set(missing.map((program) => programs[program]))].join(" ");
     return `${missing.join(", ")} not found → apt-get install -y --no-install-recommends ${packages}`;
   }
+  const hidden = [process.execPath, fileURLToPath(import.meta.url), tmpdir()].find((path) =>
+    /^\/(run|var\/lib|var\/run)\//.test(path),
+  );
+  if (hidden !== undefined)
+    return `${hidden} is not seen by hosts of the lab, which have /run and /var/lib of their own → move it`;
   const probe = spawnSync("unshare", [
     "--net",
     "--mount",

@@ -69,23 +69,33 @@ export async function play(scenario: Scenario, lab: Lab, logs?: string): Promise
     timeline: timelineOf(stage.pings.all(), stage.beganMs),
   });
   if (scenario.only !== undefined && scenario.only.agent !== agent) return result("skip", scenario.only.because);
-  let ended: Result;
-  try {
-    const detail = await withDeadline(scenario.play(stage));
-    ended =
-      scenario.known === undefined
-        ? result("ok", detail)
-        : result("FAIL", `it passes although ${scenario.known} is listed as a known failure: ${detail}`);
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    const isKnown = scenario.known !== undefined && error instanceof KnownFault;
-    ended = isKnown ? result("known", `${scenario.known}: ${why}`) : result("FAIL", why);
-  }
+  const [outcome, detail] = await withDeadline(scenario.play(stage)).then(
+    (numbers) => passed(scenario, numbers),
+    (error: unknown) => failed(scenario, error),
+  );
+  const ended = result(outcome, detail);
   await stage.end();
   if (ended.outcome === "FAIL" && logs !== undefined) lab.keepLogs(join(logs, scenario.name));
   await lab.reset();
   return ended;
 }
+
+/** How a scenario went that was played to its end. */
+export const passed = ({ known }: Pick<Scenario, "known">, numbers: string): Verdict =>
+  known === undefined
+    ? ["ok", numbers]
+    : ["FAIL", `it passes although ${known} is listed as a known failure: ${numbers}`];
+
+/** How a scenario went that was not; a play that does not end ends the lab, since it goes on in the next one. */
+export function failed({ known }: Pick<Scenario, "known">, error: unknown): Verdict {
+  if (error instanceof Stuck) throw error;
+  const why = error instanceof Error ? error.message : String(error);
+  return known !== undefined && error instanceof KnownFault ? ["known", `${known}: ${why}`] : ["FAIL", why];
+}
+
+type Verdict = readonly [Result["outcome"], string];
+
+class Stuck extends Error {}
 
 function measure(stage: Stage): Measures {
   const connectedMs = stage.events.find(({ text }) => text === connected)?.atMs ?? Date.now();
@@ -102,7 +112,7 @@ function measure(stage: Stage): Measures {
 async function withDeadline<T>(work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`not done after ${playMsMax / 60_000} minutes`)), playMsMax);
+    timer = setTimeout(() => reject(new Stuck(`not done after ${playMsMax / 60_000} minutes`)), playMsMax);
   });
   try {
     return await Promise.race([work, late]);

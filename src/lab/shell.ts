@@ -14,7 +14,6 @@ export async function showAround(lab: Lab): Promise<string> {
   const stage = new Stage(lab);
   await stage.connect({ a: 2, b: 2 });
   await stage.pings.stop();
-  await removeNames();
   const hosts = stage.nodes().flatMap(({ host, pod }) => [host, pod]);
   for (const { name, pid } of hosts) await runCommand(["ip", "netns", "attach", `${prefix}${name}`, String(pid)]);
   const enter = join(lab.folder, "enter");
@@ -37,10 +36,11 @@ agents, logs   ${lab.folder}/*.log
 `;
 }
 
-/** Removes the names that this or an earlier lab gave to hosts. */
+/** Removes the names that labs gave to hosts which are gone. */
 export async function removeNames(): Promise<void> {
   const names = (await runCommand(["ip", "netns", "list"])).split("\n").map((line) => line.split(" ")[0] ?? "");
   for (const name of names.filter((each) => /^causeway-[abc]\d+p?$/.test(each))) {
-    await runCommand(["ip", "netns", "delete", name]);
+    const processes = await runCommand(["ip", "netns", "pids", name]);
+    if (processes.trim() === "") await runCommand(["ip", "netns", "delete", name]);
   }
 }

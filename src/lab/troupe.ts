@@ -31,7 +31,7 @@ export class Troupe {
           if (child.exitCode !== null || child.signalCode !== null) child = undefined;
           if (result !== undefined) tell(result);
         }
-        child?.disconnect();
+        if (child?.connected === true) child.disconnect();
       }),
     );
   }
@@ -41,10 +41,11 @@ export class Troupe {
     const child = await this.#open(false);
     tell(child, { shell: true });
     const said = await hear(child);
-    if (said !== undefined && "shown" in said) console.log(said.shown);
+    const isUp = said !== undefined && "shown" in said;
+    if (isUp) console.log(said.shown);
     if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
     await removeNames();
-    return 0;
+    return isUp ? 0 : 1;
   }
 
   /** Ends everything; what is being played is given up. */

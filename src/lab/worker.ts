@@ -6,7 +6,7 @@ import type { AgentKind } from "./agent-kind.ts";
 import { cleanUp, clusterNames, openLab } from "./lab.ts";
 import { play, type Result } from "./scenario.ts";
 import { scenarios } from "./scenarios/all.ts";
-import { showAround } from "./shell.ts";
+import { removeNames, showAround } from "./shell.ts";
 
 /** What a worker is started with, as JSON in its only argument. */
 export type WorkerOrders = { readonly agent: AgentKind; readonly tools: FleetTools; readonly logs?: string };
@@ -17,24 +17,22 @@ export type Told = { readonly play: string } | { readonly shell: true };
 /** What a worker says. */
 export type Said = { readonly ready: number } | { readonly result: Result } | { readonly shown: string };
 
-const say = (message: Said): void => void process.send?.(message);
+const say = (message: Said): void => {
+  if (process.connected) process.send?.(message);
+};
 
 async function work({ agent, tools, logs }: WorkerOrders): Promise<void> {
   const beganMs = Date.now();
-  await cleanUp();
-  const lab = await openLab({ agent, tools, clusters: clusterNames.length });
-  let isEnding = false;
-  const end = (): void => {
-    if (isEnding) return;
-    isEnding = true;
-    void lab.close().finally(() => process.exit(0));
-  };
-  process.on("disconnect", end);
   // A Ctrl-C reaches every process of the terminal; whoever told us what to do decides, and then disconnects.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => undefined);
+  const opening = cleanUp()
+    .then(removeNames)
+    .then(() => openLab({ agent, tools, clusters: clusterNames.length }));
+  process.once("disconnect", () => void opening.then((lab) => lab.close()).finally(() => process.exit(0)));
+  const lab = await opening;
   process.on("message", (told: Told) => {
     if ("shell" in told) {
-      void showAround(lab).then((shown) => say({ shown }));
+      void showAround(lab).then((shown) => say({ shown }), crash);
       return;
     }
     const scenario = scenarios.find(({ name }) => name === told.play);

@@ -1,5 +1,5 @@
 // `npm test`: the everyday suite, in order of price, with one closing line for the whole run. With CAUSEWAY_TEST_ALL=1 it
-// is everything there is, as before a change lands.
+// is everything there is and a short lab, as before a change lands.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -43,11 +43,12 @@ let failed = 0;
 let skipped = 0;
 for (const { name, words, run = runHere, report, read = readReport, canBeLeftOut = false } of steps) {
   const started = performance.now();
-  const { status } = run(words, environment);
+  const { status, stderr } = run(words, environment, canBeLeftOut);
   // A step that can be left out ends with this code, and says why, where the machine does not let it run.
   const isLeftOut = canBeLeftOut && status === 3;
   const verdict = isLeftOut ? "skip" : status === 0 ? "ok  " : "FAIL";
-  console.log(`${verdict} ${name} (${((performance.now() - started) / 1000).toFixed(1)} s)`);
+  const why = isLeftOut ? `: ${stderr.toString().trim().split("\n").at(-1)}` : "";
+  console.log(`${verdict} ${name} (${((performance.now() - started) / 1000).toFixed(1)} s)${why}`);
   if (isLeftOut) {
     skipped += 1;
     continue;
@@ -93,8 +94,9 @@ function readLab(report) {
   }
 }
 
-function runHere([command, ...args], env) {
-  return spawnSync(command, args, { stdio: "inherit", env });
+/** Runs a command; what it says of itself on standard error is kept if it may have to say why it cannot run. */
+function runHere([command, ...args], env, isKept = false) {
+  return spawnSync(command, args, { stdio: ["inherit", "inherit", isKept ? "pipe" : "inherit"], env });
 }
 
 function readReport(report) {

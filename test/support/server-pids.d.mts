@@ -13,7 +13,7 @@ export function livePid(folder: string, name: string): number | undefined;
 /** Sends a signal to a process of a fleet; false if it does not live. */
 export function signalProcess(folder: string, name: string, signal: NodeJS.Signals): boolean;
 
-/** Ends a process of a fleet, paused or not: kindly, and after the grace by force. */
+/** Ends a process of a fleet, paused or not: kindly, and after the grace by force; without a grace by force at once. */
 export function endProcess(folder: string, name: string, graceMs: number): Promise<void>;
 
 /** Ends every process of a fleet by force, lets none start any more, and removes the folder. */

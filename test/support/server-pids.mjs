@@ -34,12 +34,14 @@ export function signalProcess(folder, name, signal) {
   return pid !== undefined;
 }
 
-/** Ends a process of a fleet, paused or not: kindly, and after the grace by force. */
+/** Ends a process of a fleet, paused or not: kindly, and after the grace by force; without a grace by force at once. */
 export async function endProcess(folder, name, graceMs) {
   const isGone = () => livePid(folder, name) === undefined;
-  signalProcess(folder, name, "SIGTERM");
-  signalProcess(folder, name, "SIGCONT");
-  if (!(await waitUntil(isGone, graceMs))) {
+  if (graceMs > 0) {
+    signalProcess(folder, name, "SIGTERM");
+    signalProcess(folder, name, "SIGCONT");
+  }
+  if (graceMs === 0 || !(await waitUntil(isGone, graceMs))) {
     signalProcess(folder, name, "SIGKILL");
     if (!(await waitUntil(isGone, endMsMax))) throw new Error(`${name} survived SIGKILL`);
   }

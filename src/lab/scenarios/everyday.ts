@@ -2,6 +2,7 @@
 
 import { isBetween, isInside } from "../pairs.ts";
 import { summary } from "../pings.ts";
+import { demandAnswers } from "../answers.ts";
 import type { Scenario } from "../scenario.ts";
 import { demand } from "../unmet.ts";
 
@@ -17,7 +18,7 @@ const connect: Scenario = {
     );
     for (const from of stage.nodes()) {
       for (const to of stage.nodes()) {
-        if (from.cluster !== to.cluster) await from.host.exec(["ping", "-n", "-c3", "-i0.2", "-W2", to.podAddress]);
+        if (from.cluster !== to.cluster) await demandAnswers(from.host, to.podAddress);
       }
     }
     const atMs = Date.now();
@@ -35,6 +36,10 @@ const steady: Scenario = {
     await stage.meshReady();
     await stage.pass(5_000);
     const before = stage.nodes().map((node) => node.rewrites());
+    demand(
+      before.every((count) => count > 0),
+      "agents do not log that they write their devices",
+    );
     const atMs = stage.note("rest begins");
     await stage.pass(60_000);
     const numbers = await stage.demandNoLoss(atMs);

@@ -1,11 +1,15 @@
 // The operator and the API servers come and go; the tunnels must not notice.
 
 import { startServer, stopServer } from "../../../test/support/server-processes.mjs";
+import type { LabCluster } from "../cluster.ts";
 import { tokenFor } from "../install.ts";
 import { isInside, joining, withoutNode } from "../pairs.ts";
 import { summary } from "../pings.ts";
 import type { Scenario } from "../scenario.ts";
 import { demand } from "../unmet.ts";
+
+/** What an operator logs when it has the Lease. */
+const leading = '"msg":"leading"';
 
 const killed: Scenario = {
   name: "operator-killed",
@@ -18,8 +22,9 @@ const killed: Scenario = {
     await operator.kill();
     await stage.pass(20_000);
     stage.note("it starts again");
-    await stage.lab.operators.start();
+    const successor = await stage.lab.operators.start();
     await stage.pass(20_000); // its predecessor's Lease has to run out
+    demand(successor.log().includes(leading), "the second operator does not lead");
     await stage.meshReady();
     return await stage.demandNoLoss(atMs);
   },
@@ -37,7 +42,7 @@ const upgraded: Scenario = {
     stage.note("the first one stops");
     await operator.stop();
     await stage.pass(7_000);
-    demand(successor.log().includes('"msg":"leading"'), "the second operator does not lead");
+    demand(successor.log().includes(leading), "the second operator does not lead");
     await stage.meshReady();
     const writes = [...stage.peerWatches.values()].flatMap((watch) => watch.since(atMs));
     demand(writes.length === 0, `${writes.length} Peer writes`);
@@ -52,15 +57,31 @@ const rotated: Scenario = {
     await stage.connect({ a: 2, b: 2 });
     await stage.meshReady();
     const b = stage.cluster("b");
-    const atMs = stage.note("the kubeconfig of b gets a new token");
+    const atMs = stage.note("the kubeconfig of b gets a token that can be revoked");
+    await stage.lab.putKubeconfig(b, await revocableToken(b));
+    await stage.pass(5_000);
+    stage.note("it gets a new token");
     await stage.lab.putKubeconfig(b, await tokenFor(b.admin, "kube-system", "causeway"));
-    await stage.pass(10_000);
+    await stage.pass(5_000);
+    stage.note("the old token is revoked");
+    await b.ask("DELETE", `${secretsPath}/revocable`);
+    await stage.pass(12_000); // API servers remember a good token for 10 s
     const numbers = await stage.demandNoLoss(atMs);
     await stage.cluster("a").announced([await stage.cluster("a").addNode()]);
     await b.holdsPeers(3);
-    return `${numbers}; a node that joins afterwards has its Peer on b`;
+    return `${numbers}; a node that joins after the old token was revoked has its Peer on b`;
   },
 };
+
+const secretsPath = "/api/v1/namespaces/kube-system/secrets";
+
+/** A token of the operator that is good as long as Secret `revocable` exists. */
+async function revocableToken(cluster: LabCluster): Promise<string> {
+  type Stored = { readonly metadata: { readonly uid: string } };
+  const { metadata } = await cluster.ask<Stored>("POST", secretsPath, { metadata: { name: "revocable" } });
+  const boundObjectRef = { apiVersion: "v1", kind: "Secret", name: "revocable", uid: metadata.uid };
+  return await tokenFor(cluster.admin, "kube-system", "causeway", boundObjectRef);
+}
 
 const apiStopped: Scenario = {
   name: "api-server-stopped",

@@ -7,7 +7,7 @@ import { transfer } from "../transfer.ts";
 import { demand } from "../unmet.ts";
 
 /** A ping of 1420 bytes, the MTU of the tunnel, that must not be cut into pieces. */
-const fullPing = ["ping", "-n", "-c3", "-i0.2", "-W2", "-M", "do", "-s", "1392"];
+const fullPing = ["ping", "-n", "-q", "-c3", "-i0.2", "-W2", "-M", "do", "-s", "1392"];
 
 const fullSize: Scenario = {
   name: "tcp-full-size",

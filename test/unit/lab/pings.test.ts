@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { lossOf, type Ping, PingLog, seconds, summary, total, worstOf } from "../../../src/lab/pings.ts";
+import { demandSent, lossOf, type Ping, PingLog, seconds, summary, total, worstOf } from "../../../src/lab/pings.ts";
 
 const beganS = 1_794_840_000;
 const stamp = (ms: number): string => `[${(beganS + ms / 1_000).toFixed(6)}]`;
@@ -152,4 +152,12 @@ describe("summary", () => {
     expect(summary([])).toBe("0 of 0 pings lost");
     expect(worstOf([])).toBeUndefined();
   });
+});
+
+test("pings that were never sent prove nothing", () => {
+  const pings = Array.from({ length: 50 }, (_, index): Ping => ({ atMs: 1_000 + index * 100, isAnswered: true }));
+  expect(() => demandSent({ pair: "a1>b1", pings }, 1_000, 6_000)).not.toThrow();
+  expect(() => demandSent({ pair: "a1>b1", pings }, 1_000, 11_000)).toThrow("only 50 of 100 pings of a1>b1 were sent");
+  expect(() => demandSent({ pair: "a1>b1", pings: [] }, 1_000, 11_000)).toThrow("only 0 of 100 pings");
+  expect(() => demandSent({ pair: "joined later", pings }, 0, 6_000)).not.toThrow();
 });
