@@ -51,13 +51,16 @@ export function createRealDevice(options: RealDevice): DeviceDriver {
     },
     lay: (topology, nodes) => {
       const state = topology.leader === options.node ? "up" : "down";
+      const addresses = addressChanges(name, machine.address, topology);
+      // With its last address a device loses its routes. Kilo watches for that and sets them again.
+      const isEmptied = addresses.length > 0 && machine.address !== undefined;
       change([
         ...(machine.isUp === (state === "up") ? [] : [`link set ${name} mtu 1420 ${state}`]),
-        ...addressChanges(name, machine.address, topology),
-        ...routeChanges(machine.routes, routesOf(options, topology, nodes)),
+        ...addresses,
+        ...routeChanges(isEmptied ? noRoutes : machine.routes, routesOf(options, topology, nodes)),
       ]);
     },
-    withdraw: () => change(routeChanges(look(name).routes, new Set())),
+    withdraw: () => change(routeChanges(look(name).routes, noRoutes)),
   };
 }
 
@@ -69,7 +72,8 @@ type Machine = {
   readonly routes: ReadonlySet<string>;
 };
 
-const noMachine: Machine = { dump: "", isUp: false, address: undefined, routes: new Set() };
+const noRoutes: ReadonlySet<string> = new Set();
+const noMachine: Machine = { dump: "", isUp: false, address: undefined, routes: noRoutes };
 
 function look(device: string): Machine {
   const script = `wg show ${device} dump; echo; ip -o link show dev ${device}; ip -o -4 address show dev ${device}; echo; ip -o -4 route show proto static`;
