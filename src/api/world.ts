@@ -56,8 +56,8 @@ export const worldSchema = z.strictObject({
   clusters: z.array(cluster),
   // What the resolver answered; null is "no such name".
   dns: z.record(text, ip.nullable()).optional(),
-  // Grace periods that were running: since when an object has been kept although nothing asks for it.
-  held: z.array(z.strictObject({ target: text, object: text, since: time })).optional(),
+  // Grace periods that were running: since when an object has been kept although nothing asks for it, and why.
+  held: z.array(z.strictObject({ target: text, object: text, since: time, reason: text.optional() })).optional(),
   // Who led each location when it was planned last, by Kilo's rule and by what the agents published.
   leaders: z.array(z.strictObject({ cluster: text, location: z.string(), node: text })).optional(),
 });

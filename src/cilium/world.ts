@@ -59,7 +59,7 @@ export function readCiliumWorld(
     dns: new Map(
       Object.entries(file.dns ?? {}).flatMap(([name, ip]) => (ip === null ? [] : [[name.toLowerCase(), ip]])),
     ),
-    heldSinceMs: new Map(),
+    held: new Map(),
   };
 }
 

@@ -16,17 +16,23 @@ export type Policy = {
 /** The defaults: deletes are allowed; losing half of a source, and at least ten objects, at once is doubted. */
 export const defaultPolicy: Policy = { upsertOnly: false, massDelete: { countMin: 10, share: 0.5 } };
 
+/** Why an object is held that would go together with too many others. */
+export const massDelete = "MassDelete";
+
 /** How a provider groups its objects for the mass-delete guard, and which delete reasons the guard doubts. */
 export type Doubt = {
   readonly groupOf: (item: Item) => string;
   readonly doubted: ReadonlySet<string>;
-  /** Whether a grace period for this object is running already: what was held stays held until it ends. */
-  readonly running: (item: Item) => boolean;
-  /** When the doubt about this object began: now, unless it is running. */
-  readonly sinceMs: (item: Item) => number;
-  /** Whether the doubt about this object has lasted longer than the grace period. */
-  readonly expired: (item: Item) => boolean;
+  readonly nowMs: number;
+  /** When the doubt about this object began, if there is one already: what was doubted stays held until it ends. */
+  readonly sinceMs: (item: Item) => number | undefined;
+  /** Whether a doubt that began then has lasted longer than the grace period. */
+  readonly expired: (sinceMs: number | undefined) => boolean;
 };
+
+/** Whether so many of a group are too many to go at once. */
+export const isDoubtful = (count: number, size: number, { massDelete: { countMin, share } }: Policy): boolean =>
+  count >= countMin && count >= size * share;
 
 /** Turns the deletes that policy forbids or doubts into holds, with the reason on each. */
 export function applyPolicy(plan: TargetPlan, policy: Policy, doubt: Doubt): TargetPlan {
@@ -53,16 +59,21 @@ export function applyPolicy(plan: TargetPlan, policy: Policy, doubt: Doubt): Tar
   const held = new Map<Item, string>();
   for (const [group, items] of losing) {
     const size = sizes.get(group) ?? 0;
-    const isMass = items.length >= policy.massDelete.countMin && items.length >= size * policy.massDelete.share;
+    const isMass = isDoubtful(items.length, size, policy);
     const detail = isMass
       ? `${items.length} of ${size} objects of ${group} would go at once`
-      : `many objects of ${group} were to go at once`;
-    for (const item of items) if ((isMass || doubt.running(item)) && !doubt.expired(item)) held.set(item, detail);
+      : `most objects of ${group} were to go at once`;
+    for (const item of items) {
+      const sinceMs = doubt.sinceMs(item);
+      if ((isMass || sinceMs !== undefined) && !doubt.expired(sinceMs)) held.set(item, detail);
+    }
   }
   if (held.size === 0) return plan;
   return mapDeletes(plan, (item) => {
     const detail = held.get(item);
-    return detail === undefined ? undefined : { reason: "MassDelete", detail, graceSinceMs: doubt.sinceMs(item) };
+    return detail === undefined
+      ? undefined
+      : { reason: massDelete, detail, graceSinceMs: doubt.sinceMs(item) ?? doubt.nowMs };
   });
 }
 

@@ -67,11 +67,14 @@ export type World<Intent, Facts> = {
   readonly clusters: readonly ClusterView<Facts>[];
   /** What the resolver port answered for each DNS name that an endpoint mentions. */
   readonly dns: ReadonlyMap<string, string>;
-  /** When each running grace period began, by `graceKey`. */
-  readonly heldSinceMs: ReadonlyMap<string, number>;
+  /** Every running grace period, by `graceKey`. */
+  readonly held: ReadonlyMap<string, Held>;
 };
 
-/** The key of a grace period in `World.heldSinceMs`. */
+/** A grace period: when it began, and why its object is held; no reason, where nobody wrote it down. */
+export type Held = { readonly sinceMs: number; readonly reason: string | undefined };
+
+/** The key of a grace period in `World.held`. */
 export const graceKey = (target: ClusterId, object: string): string => `${target}|${object}`;
 
 /** The last value seen, fresh or not. */

@@ -5,7 +5,7 @@ import type { Plan } from "../core/plan.ts";
 import type { Member, Provider, ProviderWorld } from "../core/provider.ts";
 import { namespaces } from "../core/resource.ts";
 import { err } from "../core/result.ts";
-import type { ClusterId } from "../core/world.ts";
+import type { ClusterId, Held } from "../core/world.ts";
 import type { KubeApi } from "../kube/api.ts";
 import type { ClusterAccess } from "../kube/access.ts";
 import type { Runtime } from "../kube/runtime.ts";
@@ -25,7 +25,7 @@ export type Fleet<Intent, Fact, Facts> = {
   /** Why the local cluster is not, or no longer, in sync. */
   readonly localTrouble: () => string | undefined;
   readonly intents: () => ReadonlyMap<string, IntentRecord<Intent>>;
-  readonly world: (heldSinceMs: ReadonlyMap<string, number>) => ProviderWorld<Intent, Facts>;
+  readonly world: (held: ReadonlyMap<string, Held>) => ProviderWorld<Intent, Facts>;
   readonly directory: Directory<Fact, Facts>;
   readonly resolver: Resolver;
   readonly stop: () => Promise<void>;
@@ -126,7 +126,7 @@ export function startFleet<Intent, Fact, Facts, P extends Plan>(
       return notReady() ?? (observed.state === "stale" ? observed.because.detail : undefined);
     },
     intents: intents.records,
-    world: (heldSinceMs) => ({
+    world: (held) => ({
       revision,
       nowMs: runtime.clock.nowMs(),
       instance,
@@ -134,7 +134,7 @@ export function startFleet<Intent, Fact, Facts, P extends Plan>(
       unreadableIntents: [...intents.records().values()].flatMap(({ intent }) => (intent.ok ? [] : [intent.error])),
       clusters: directory.views(),
       dns: resolver.answers(),
-      heldSinceMs,
+      held,
     }),
     directory,
     resolver,

@@ -3,6 +3,7 @@
 import { meshLabel, sourceClusterLabel } from "../api/peer.ts";
 import type { Diagnostic } from "../core/diagnostic.ts";
 import { type IfUnwanted, type Item, type Standing, withFate } from "../core/plan.ts";
+import { massDelete } from "../core/policy.ts";
 import { type ClusterId, type ClusterView, graceKey } from "../core/world.ts";
 import type { Crossings } from "./crossings.ts";
 import { at, diagnose } from "./diagnostics.ts";
@@ -170,23 +171,36 @@ function fateContext(view: ClusterView<KiloFacts>, context: Context): FateContex
     observed: (mesh, entry) => records.get(mesh)?.members.get(entry)?.observed ?? unseen(entry),
     sourcePlan: (mesh, entry) => records.get(mesh)?.members.get(entry)?.source,
     pairRefused: (mesh, source) => refusals.of(mesh, source, view.id),
-    grace: (peer, reason, detail) =>
-      hasExpired(world, options, view.id, peer.name)
+    grace: (peer, reason, detail) => {
+      const sinceMs = graceSinceMs(world, view.id, peer.name, reason);
+      return hasExpired(world, options, sinceMs)
         ? { do: "delete", reason }
         : {
             do: "hold",
             reason,
             detail: `${detail}; kept for ${options.graceMs / 1000} s from when it was first seen`,
-            graceSinceMs: world.heldSinceMs.get(graceKey(view.id, peer.name)) ?? world.nowMs,
-          },
+            graceSinceMs: sinceMs ?? world.nowMs,
+          };
+    },
   };
 }
 
-/** Whether the grace period of an object is over; with no grace at all it is over as soon as it begins. */
-export function hasExpired(world: KiloWorld, options: KiloOptions, target: ClusterId, object: string): boolean {
-  const since = world.heldSinceMs.get(graceKey(target, object));
-  return options.graceMs === 0 || (since !== undefined && world.nowMs - since >= options.graceMs);
+/** Reasons that doubt whether nodes are gone. Every other grace period waits for a node that is there. */
+const doubts: ReadonlySet<string> = new Set(["SourceEmpty", massDelete]);
+
+/**
+ * When the grace period of an object began, if one is running that was given for this reason or one of its sort: what is
+ * granted to an agent that restarts says nothing about a Node that vanishes then, and the other way round.
+ */
+export function graceSinceMs(world: KiloWorld, target: ClusterId, object: string, reason: string): number | undefined {
+  const held = world.held.get(graceKey(target, object));
+  const isOfSort = held?.reason === undefined || doubts.has(held.reason) === doubts.has(reason);
+  return isOfSort ? held?.sinceMs : undefined;
 }
+
+/** Whether a grace period is over; with no grace at all it is over as soon as it begins. */
+export const hasExpired = (world: KiloWorld, { graceMs }: KiloOptions, sinceMs: number | undefined): boolean =>
+  graceMs === 0 || (sinceMs !== undefined && world.nowMs - sinceMs >= graceMs);
 
 /** Why the list of meshes is not complete, if it is not. */
 export function intentsGap(world: KiloWorld): string | undefined {

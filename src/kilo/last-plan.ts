@@ -2,7 +2,7 @@
 // and intents never change once they are handed out, so the same ones, by identity, say the same.
 
 import { sameJson } from "../core/json.ts";
-import { graceKey, lastSeen, type Observed } from "../core/world.ts";
+import { graceKey, type Held, lastSeen, type Observed } from "../core/world.ts";
 import type { NodeFacts } from "./facts.ts";
 import { silentSeconds } from "./node-advice.ts";
 import { type KiloOptions, type KiloPlan, type KiloWorld, planKilo } from "./plan.ts";
@@ -22,22 +22,25 @@ const isSound = (last: { readonly world: KiloWorld; readonly untilMs: number }, 
   last.world.nowMs <= nowMs && nowMs < last.untilMs;
 
 /** Until when a plan does not depend on the time; not at all, if a grace period begins with it. */
-function soundUntilMs({ nowMs, heldSinceMs, clusters }: KiloWorld, { targets }: KiloPlan, graceMs: number): number {
+function soundUntilMs({ nowMs, held, clusters }: KiloWorld, { targets }: KiloPlan, graceMs: number): number {
   const isBeginning = targets.some(({ target, items }) =>
     items.some(
       ({ name, standing }) =>
         standing.owner === "us" &&
         standing.ifUnwanted.do === "hold" &&
         standing.ifUnwanted.graceSinceMs !== undefined &&
-        !heldSinceMs.has(graceKey(target, name)),
+        !isRunning(held.get(graceKey(target, name)), standing.ifUnwanted.graceSinceMs),
     ),
   );
   if (isBeginning || nowMs === 0) return 0;
   const nowSeconds = Math.floor(nowMs / 1000);
-  const ends = [...heldSinceMs.values()].map((sinceMs) => sinceMs + graceMs).filter((endMs) => endMs > nowMs);
+  const ends = [...held.values()].map(({ sinceMs }) => sinceMs + graceMs).filter((endMs) => endMs > nowMs);
   const turns = clusters.map(({ observed }) => 1000 * sameUntil(lastSeen(observed)?.nodes ?? [], nowSeconds));
   return [...ends, ...turns].reduce((first, each) => Math.min(first, each), Number.POSITIVE_INFINITY);
 }
+
+/** Whether a period was known of before the plan: one that begins with it, also in place of another, is not. */
+const isRunning = (known: Held | undefined, sinceMs: number): boolean => known?.sinceMs === sinceMs;
 
 /** The second at which the check-ins of a cluster's nodes mean something else: an agent is silent, or not from the future. */
 function sameUntil(nodes: readonly NodeFacts[], nowSeconds: number): number {
@@ -59,7 +62,7 @@ function saysTheSame(a: KiloWorld, b: KiloWorld): boolean {
   return (
     a.instance === b.instance &&
     a.dns === b.dns &&
-    sameEntries(a.heldSinceMs, b.heldSinceMs) &&
+    sameHeld(a.held, b.held) &&
     isSameObserved(a.intents, b.intents, sameElements) &&
     sameElements(a.unreadableMeshes, b.unreadableMeshes) &&
     a.clusters.length === b.clusters.length &&
@@ -86,5 +89,5 @@ function isSameObserved<T>(a: Observed<T>, b: Observed<T>, same: (a: T, b: T) =>
 const sameElements = (a: readonly unknown[], b: readonly unknown[]): boolean =>
   a.length === b.length && a.every((element, index) => element === b[index]);
 
-const sameEntries = (a: ReadonlyMap<string, number>, b: ReadonlyMap<string, number>): boolean =>
-  a.size === b.size && [...a].every(([key, value]) => b.get(key) === value);
+const sameHeld = (a: ReadonlyMap<string, Held>, b: ReadonlyMap<string, Held>): boolean =>
+  a.size === b.size && [...a].every(([key, value]) => sameJson(value, b.get(key)));

@@ -5,7 +5,7 @@ import { type Diagnostic, sortDiagnostics } from "../core/diagnostic.ts";
 import { canonicalText } from "../core/json.ts";
 import { appendAll, appendTo } from "../core/list.ts";
 import { type IfUnwanted, type Item, type Plan, type TargetPlan, withFate } from "../core/plan.ts";
-import { applyPolicy, defaultPolicy, type Policy } from "../core/policy.ts";
+import { applyPolicy, defaultPolicy, isDoubtful, massDelete, type Policy } from "../core/policy.ts";
 import {
   type ClusterId,
   type ClusterView,
@@ -21,7 +21,7 @@ import { electLeaders, type Election, type Leader, type Led } from "./election.t
 import { type Established, findEstablished } from "./established.ts";
 import type { KiloFacts, NodeFacts } from "./facts.ts";
 import { type Entry, type MeshIntent, unseen } from "./intent.ts";
-import { type Context, hasExpired, intentsGap, recordOf, takeInventory } from "./inventory.ts";
+import { type Context, graceSinceMs, hasExpired, intentsGap, recordOf, takeInventory } from "./inventory.ts";
 import { checkMeshes, type MeshState } from "./mesh-checks.ts";
 import { estateOf } from "./ownership.ts";
 import { refusePairs } from "./pairs.ts";
@@ -223,21 +223,44 @@ function planView(view: ClusterView<KiloFacts>, context: Context, wantedElsewher
   const first = wishFor(found);
   const draft: TargetPlan = { target: view.id, gap: gapOf(view), desired: first.desired, items: found };
   const guarded = applyPolicy(draft, options.policy, {
-    groupOf: ({ intent, labels }) => `${intent ?? labels[meshLabel]}/${labels[sourceClusterLabel]}`,
+    groupOf,
     doubted,
-    sinceMs: (item) => world.heldSinceMs.get(graceKey(view.id, item.name)) ?? world.nowMs,
-    running: (item) => world.heldSinceMs.has(graceKey(view.id, item.name)),
-    expired: (item) => hasExpired(world, options, view.id, item.name),
+    nowMs: world.nowMs,
+    sinceMs: doubtedSince(view.id, found, context),
+    expired: (sinceMs) => hasExpired(world, options, sinceMs),
   });
   const wish = guarded.items === found ? first : wishFor(guarded.items);
   for (const { standing } of guarded.items) {
-    if (standing.owner !== "us" || standing.ifUnwanted.reason !== "MassDelete" || standing.ifUnwanted.do !== "hold")
+    if (standing.owner !== "us" || standing.ifUnwanted.reason !== massDelete || standing.ifUnwanted.do !== "hold")
       continue;
     const where = at(undefined, view.name, "Cluster", view.name);
     diagnostics.push(diagnose("MassDeleteHeld", where, { detail: standing.ifUnwanted.detail }));
   }
   appendAll(diagnostics, wish.diagnostics);
   return { plan: { ...guarded, desired: wish.desired }, diagnostics };
+}
+
+const groupOf = ({ intent, labels }: Item): string => `${intent ?? labels[meshLabel]}/${labels[sourceClusterLabel]}`;
+
+/**
+ * Since when the guard has doubted that the node of a Peer is gone, if it has. Where a world file does not say why Peers
+ * are held, the guard held them if there are so many.
+ */
+function doubtedSince(
+  target: ClusterId,
+  items: readonly Item[],
+  { world, options }: Context,
+): (item: Item) => number | undefined {
+  const isUnexplained = ({ name }: Item): boolean => {
+    const held = world.held.get(graceKey(target, name));
+    return held !== undefined && held.reason === undefined;
+  };
+  const isMass = (group: string): boolean => {
+    const ofGroup = items.filter((item) => item.standing.owner === "us" && groupOf(item) === group);
+    return isDoubtful(ofGroup.filter(isUnexplained).length, ofGroup.length, options.policy);
+  };
+  return (item) =>
+    isUnexplained(item) && !isMass(groupOf(item)) ? undefined : graceSinceMs(world, target, item.name, massDelete);
 }
 
 function holdForTwin(items: readonly Item[], wantedElsewhere: ReadonlySet<string>): readonly Item[] {

@@ -47,10 +47,10 @@ export function readWorld(file: WorldFile): KiloWorld {
       Object.entries(file.dns ?? {}).flatMap(([name, ip]) => (ip === null ? [] : [[name.toLowerCase(), ip]])),
     ),
     led: ledBefore(file, idOf),
-    heldSinceMs: new Map(
-      (file.held ?? []).flatMap(({ target, object, since }) => {
+    held: new Map(
+      (file.held ?? []).flatMap(({ target, object, since, reason }) => {
         const id = idOf.get(target);
-        return id === undefined ? [] : [[graceKey(id, object), Date.parse(since)]];
+        return id === undefined ? [] : [[graceKey(id, object), { sinceMs: Date.parse(since), reason }]];
       }),
     ),
   };

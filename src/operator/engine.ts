@@ -89,7 +89,7 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
   #term: AbortSignal | undefined;
   #state: PlanState<Intent, Facts, P> | undefined;
   readonly #owed = new OwedTouches();
-  #graces: Graces = { atMs: 0, lastedMs: new Map() };
+  #graces: Graces = { atMs: 0, running: new Map() };
   readonly #failures = new Map<ClusterId, FailedPass>();
   /** What was written last, so that a field the API server drops is not written again and again. */
   readonly #written = new Map<string, { readonly text: string; readonly resourceVersion: string | undefined }>();
@@ -175,7 +175,7 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     if (provider.samples !== undefined) metrics.samples(provider.samples(plan));
     this.#queueWork(this.#state);
     this.#releaseLeft(this.#state);
-    const resync = this.#graces.lastedMs.size > 0 ? resyncMs.grace : resyncMs.quiet;
+    const resync = this.#graces.running.size > 0 ? resyncMs.grace : resyncMs.quiet;
     return { again: Math.min(resync, Math.max(plan.againMs ?? resync, resyncMs.least)) };
   }
 

@@ -5,7 +5,7 @@ import { diff, type TargetDiff } from "../core/diff.ts";
 import { appendTo } from "../core/list.ts";
 import type { Item, Operation, Plan, TargetPlan } from "../core/plan.ts";
 import type { ProviderWorld } from "../core/provider.ts";
-import { type ClusterId, type ClusterView, graceKey } from "../core/world.ts";
+import { type ClusterId, type ClusterView, graceKey, type Held } from "../core/world.ts";
 import type { Runtime } from "../kube/runtime.ts";
 import type { OwedTouches } from "./owed-touches.ts";
 
@@ -69,24 +69,27 @@ function diffOf(target: TargetPlan): TargetDiff {
   return found;
 }
 
-/** How long every running grace period had lasted at a moment of the clock that never jumps. */
-export type Graces = { readonly atMs: number; readonly lastedMs: ReadonlyMap<string, number> };
+/** How long every running grace period had lasted at a moment of the clock that never jumps, and what it is for. */
+export type Graces = { readonly atMs: number; readonly running: ReadonlyMap<string, Grace> };
+
+type Grace = { readonly lastedMs: number; readonly reason: string };
 
 /** The grace periods that a plan keeps going. */
 export function runningGraces(plan: Plan, { clock }: Runtime): Graces {
-  const lastedMs = new Map<string, number>();
+  const running = new Map<string, Grace>();
   for (const { target, items } of plan.targets) {
     for (const { name, standing } of items) {
       if (standing.owner !== "us" || standing.ifUnwanted.do !== "hold") continue;
-      const { graceSinceMs } = standing.ifUnwanted;
-      if (graceSinceMs !== undefined) lastedMs.set(graceKey(target, name), clock.nowMs() - graceSinceMs);
+      const { graceSinceMs, reason } = standing.ifUnwanted;
+      if (graceSinceMs === undefined) continue;
+      running.set(graceKey(target, name), { lastedMs: clock.nowMs() - graceSinceMs, reason });
     }
   }
-  return { atMs: clock.monotonicMs(), lastedMs };
+  return { atMs: clock.monotonicMs(), running };
 }
 
 /** When they began, as the wall clock has it now: one that was set must neither end nor prolong them. */
-export function graceBegins({ atMs, lastedMs }: Graces, { clock }: Runtime): ReadonlyMap<string, number> {
+export function graceBegins({ atMs, running }: Graces, { clock }: Runtime): ReadonlyMap<string, Held> {
   const origin = clock.nowMs() - (clock.monotonicMs() - atMs);
-  return new Map(Array.from(lastedMs, ([key, ms]) => [key, origin - ms]));
+  return new Map(Array.from(running, ([key, { lastedMs, reason }]) => [key, { sinceMs: origin - lastedMs, reason }]));
 }

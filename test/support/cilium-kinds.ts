@@ -244,7 +244,7 @@ export function context(
         more.intentsState === "stale" ? { state: "stale", because, value: all } : { state: "synced", value: all },
       clusters: [...new Map(views.map((view) => [view.id, view])).values()],
       dns: new Map(),
-      heldSinceMs: new Map(),
+      held: new Map(),
       unreadableIntents: [],
     },
     intents: {

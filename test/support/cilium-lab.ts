@@ -337,7 +337,7 @@ export function worldOf(lab: Lab): ProviderWorld<CiliumIntent, CiliumFacts> {
     intents,
     clusters: views,
     dns: lab.dns,
-    heldSinceMs: new Map(),
+    held: new Map(),
     unreadableIntents: unreadable,
   };
 }

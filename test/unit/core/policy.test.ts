@@ -7,8 +7,8 @@ import { desired, item, target } from "../../support/engine.ts";
 const doubt: Doubt = {
   groupOf: () => "edge",
   doubted: new Set(["Gone"]),
-  sinceMs: () => 1_000,
-  running: () => false,
+  nowMs: 1_000,
+  sinceMs: () => undefined,
   expired: () => false,
 };
 const things = (count: number): Item[] => Array.from({ length: count }, (_, index) => item(String(index)));
@@ -42,8 +42,18 @@ describe("applyPolicy", () => {
   });
 
   test("what was held before stays held until then, though it is no longer much", () => {
-    expect(deletes(3, 20, { running: () => true })).toBe(0);
-    expect(deletes(3, 20, { running: () => true, expired: () => true })).toBe(3);
+    expect(deletes(3, 20, { sinceMs: () => 500 })).toBe(0);
+    expect(deletes(3, 20, { sinceMs: () => 500, expired: (sinceMs) => sinceMs === 500 })).toBe(3);
+  });
+
+  test("the hold says when the doubt began", () => {
+    const all = things(10);
+    const began = (more: Partial<Doubt>) =>
+      applyPolicy(target([], all), defaultPolicy, { ...doubt, ...more }).items.map(({ standing }) =>
+        standing.owner === "us" && standing.ifUnwanted.do === "hold" ? standing.ifUnwanted.graceSinceMs : undefined,
+      );
+    expect(new Set(began({}))).toEqual(new Set([1_000]));
+    expect(new Set(began({ sinceMs: () => 500 }))).toEqual(new Set([500]));
   });
 
   test("deletes that the user asked for are not doubted", () => {

@@ -50,7 +50,7 @@ describe("planInTurn", () => {
       { ...world, instance: "other" },
       { ...world, dns: new Map([["name", "192.0.2.1"]]) },
       { ...world, unreadableMeshes: [{ detail: "broken" }] },
-      { ...world, heldSinceMs: new Map([["a|b", nowMs]]) },
+      { ...world, held: new Map([["a|b", { sinceMs: nowMs, reason: "NodeNoPublicKey" }]]) },
       later(world, -1),
     ];
     for (const other of others) {
@@ -85,7 +85,10 @@ describe("planInTurn", () => {
     const world = worldAt(undefined);
     const [cluster] = world.clusters;
     if (cluster === undefined) throw new Error("no cluster");
-    const held = { ...world, heldSinceMs: new Map([[graceKey(cluster.id, "some-peer"), nowMs]]) };
+    const held = {
+      ...world,
+      held: new Map([[graceKey(cluster.id, "some-peer"), { sinceMs: nowMs, reason: undefined }]]),
+    };
     const first = plan(held);
     expect(plan(later(held, defaultOptions.graceMs - 1))).toBe(first);
     expect(plan(later(held, defaultOptions.graceMs))).not.toBe(first);
