@@ -234,7 +234,10 @@ function reasonOfUsable(peer: PeerFacts, { candidateOf }: SourcePlan, node: stri
 }
 
 /** The node a Peer stands for: by its label, else by its key, else by the name it got when it was made. */
-function nodeOf(peer: PeerFacts, plan: SourcePlan): string | undefined {
+export function nodeOf(
+  peer: Pick<PeerFacts, "labels" | "name"> & { readonly key: string },
+  plan: SourcePlan,
+): string | undefined {
   const labelled = plan.nodeByLabel().get(peer.labels[peerLabels.node] ?? "");
   return labelled ?? plan.nodeByKey.get(peer.key) ?? plan.nodeByPeerName().get(peer.name);
 }

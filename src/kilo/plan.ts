@@ -27,7 +27,7 @@ import { estateOf } from "./ownership.ts";
 import { refusePairs } from "./pairs.ts";
 import type { Offer } from "./slots.ts";
 import { planSource, type SourcePlan } from "./source.ts";
-import { type DesiredPeer, planTarget, type TargetLimits, type TargetWish } from "./target.ts";
+import { type DesiredPeer, planTarget, rangesReassigned, type TargetLimits, type TargetWish } from "./target.ts";
 import { type Twins, twinsOf } from "./twins.ts";
 
 /** The world as the Kilo provider sees it. */
@@ -217,6 +217,7 @@ function planView(view: ClusterView<KiloFacts>, context: Context, wantedElsewher
       items,
       crossings: context.crossings,
       limits: options.limits,
+      keepsAll: options.policy.upsertOnly,
     });
   const found =
     facts === undefined ? [] : holdForTwin(takeInventory(view, facts, context, diagnostics), wantedElsewhere);
@@ -229,15 +230,36 @@ function planView(view: ClusterView<KiloFacts>, context: Context, wantedElsewher
     sinceMs: doubtedSince(view.id, found, context),
     expired: (sinceMs) => hasExpired(world, options, sinceMs),
   });
-  const wish = guarded.items === found ? first : wishFor(guarded.items);
-  for (const { standing } of guarded.items) {
+  const { wish, items } = settleHeld(guarded.items === found ? first : wishFor(guarded.items), guarded.items, wishFor);
+  for (const { standing } of items) {
     if (standing.owner !== "us" || standing.ifUnwanted.reason !== massDelete || standing.ifUnwanted.do !== "hold")
       continue;
     const where = at(undefined, view.name, "Cluster", view.name);
     diagnostics.push(diagnose("MassDeleteHeld", where, { detail: standing.ifUnwanted.detail }));
   }
   appendAll(diagnostics, wish.diagnostics);
-  return { plan: { ...guarded, desired: wish.desired }, diagnostics };
+  return { plan: { ...guarded, items, desired: wish.desired }, diagnostics };
+}
+
+/** How often a target is planned again because nothing is left of a held Peer; in practice once. */
+const roundsMax = 5;
+
+/** A held Peer of which nothing is left goes, and what depends on its being there is decided once more without it. */
+function settleHeld(
+  first: TargetWish,
+  all: readonly Item[],
+  wishFor: (items: readonly Item[]) => TargetWish,
+): { readonly wish: TargetWish; readonly items: readonly Item[] } {
+  let [wish, items] = [first, all];
+  for (let round = 1; wish.emptied.size > 0; round++) {
+    const { emptied } = wish;
+    items = items.map((item) =>
+      emptied.has(item) ? withFate(item, { do: "delete", reason: rangesReassigned }) : item,
+    );
+    if (round === roundsMax) break;
+    wish = wishFor(items);
+  }
+  return { wish, items };
 }
 
 const groupOf = ({ intent, labels }: Item): string => `${intent ?? labels[meshLabel]}/${labels[sourceClusterLabel]}`;

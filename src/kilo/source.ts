@@ -52,6 +52,8 @@ export type SourcePlan = {
   /** Nodes that are there but cannot be Peers, and whether what they had is kept for a while. */
   readonly faults: ReadonlyMap<string, Pick<NodeFault, "code" | "consequence">>;
   readonly unselected: ReadonlySet<string>;
+  /** Every Node that can be read. */
+  readonly nodes: readonly NodeFacts[];
   readonly nodeNames: ReadonlySet<string>;
   readonly nodeByKey: ReadonlyMap<string, string>;
   /** By the node's label value on a Peer; made when first asked for, as is the next. */
@@ -145,6 +147,7 @@ export function planSource(input: SourceInput): SourcePlan {
     candidateOf: new Map(candidates.map((candidate) => [candidate.node.name, candidate])),
     faults,
     unselected: new Set(facts.nodes.filter((node) => !isSelected.has(node)).map((node) => node.name)),
+    nodes: facts.nodes,
     nodeNames,
     nodeByLabel: once(() => new Map([...nodeNames].map((node) => [labelValue(node), node]))),
     nodeByPeerName: once(() => new Map([...nodeNames].map((node) => [peerName(mesh.name, entry.name, node), node]))),

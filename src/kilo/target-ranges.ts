@@ -22,7 +22,8 @@ import type { AddressWithin } from "./crossings.ts";
 import { at, diagnose } from "./diagnostics.ts";
 import { byAge } from "./mesh-checks.ts";
 import { aboutNode } from "./node-checks.ts";
-import { type Bid, isInCustody, type Offer, type Proposal } from "./slots.ts";
+import { givesUp, leftWithout } from "./releases.ts";
+import { type Bid, isInCustody, type Proposal } from "./slots.ts";
 import { cutAround, piecesMax } from "./cluster-ranges.ts";
 import type { SourcePlan } from "./source.ts";
 import type { TargetInput } from "./target.ts";
@@ -37,7 +38,7 @@ export type Carried = {
   readonly anchorMoved: boolean;
 };
 
-/** What every Peer carries, and what is left to held Peers that give an address up to a live node. */
+/** What every Peer carries, and what is left to held Peers that give something up to a live node. */
 export type Assignment = {
   readonly carried: ReadonlyMap<Proposal, Carried>;
   readonly released: ReadonlyMap<Item, readonly Cidr[]>;
@@ -93,7 +94,7 @@ export function assignRanges(proposals: readonly Proposal[], around: RangeInput)
       const free =
         immovable === undefined
           ? wanted
-          : withoutHeld(proposal, { wanted, extra, item, immovable, released, offers: input.offers, diagnostics });
+          : withoutHeld(proposal, { wanted, extra, item, immovable, released, input, diagnostics });
       // Around the anchor's own addresses a range is not cut; then they are in it already.
       const disjoint = extra.length === 0 && proposal.owner.target.accepted === undefined && !shared;
       const claims = disjoint ? free : aggregateDisjoint(free);
@@ -220,7 +221,10 @@ function cutHere(range: Cidr, { source }: Bid, anchor: Proposal, around: Surroun
   const holes = [...internals.map(({ route }) => route), ...endpoints];
   const pieces = cutAround(range, holes).flatMap((piece) => {
     if (immovable === undefined || item?.claims.includes(piece)) return [piece];
-    const inside = immovable.overlapping(piece).filter(({ cidr }) => cidr !== piece && contains(piece, cidr));
+    const wanted = { range: piece, isWide: true, proposal: anchor };
+    const inside = immovable
+      .overlapping(piece)
+      .filter(({ cidr, value }) => cidr !== piece && contains(piece, cidr) && !givesUp(value, wanted));
     for (const { cidr, value } of inside) {
       if (value.standing.owner !== "other") continue;
       const values = { range, peer: value.name, who: value.standing.who, held: cidr, outcome: "written without it" };
@@ -321,8 +325,8 @@ function shareAmongMeshes(wants: readonly Want[]): Map<Proposal, Cidr[]> {
 }
 
 /**
- * Leaves out what an immovable Peer holds, unless our Peer carries it already: then nothing is moved by us. A held Peer of
- * the same source gives up one thing: a WireGuard address that Kilo has meanwhile given to this node.
+ * Leaves out what an immovable Peer holds, unless our Peer carries it already: then nothing is moved by us. A Peer that
+ * waits out a grace period gives up what is this node's now.
  */
 function withoutHeld(
   proposal: Proposal,
@@ -332,16 +336,24 @@ function withoutHeld(
     readonly item: Item | undefined;
     readonly immovable: CidrIndex<Item>;
     readonly released: Map<Item, readonly Cidr[]>;
-    readonly offers: readonly Offer[];
+    readonly input: TargetInput;
     readonly diagnostics: Diagnostic[];
   },
 ): readonly Cidr[] {
-  const { wanted, extra, item, immovable, released, offers, diagnostics } = claim;
+  const { wanted, extra, item, immovable, released, input, diagnostics } = claim;
   const { source, candidate } = proposal.owner;
   return wanted.filter((range) => {
-    const hit = immovable.firstOverlap(range);
-    if (hit === undefined) return true;
-    const { value: holder, cidr: held } = hit;
+    const hits = immovable.overlapping(range);
+    const [first] = hits;
+    if (first === undefined) return true;
+    const isWide = extra.includes(range);
+    const inTheWay = hits.find(({ value }) => !givesUp(value, { range, isWide, proposal }));
+    const left = inTheWay === undefined ? leftWithout(range, hits, released, input) : undefined;
+    if (left !== undefined) {
+      for (const [holder, claims] of left) released.set(holder, claims);
+      return true;
+    }
+    const { value: holder, cidr: held } = inTheWay ?? first;
     const kept = item?.claims.includes(range) ?? false;
     const place = { mesh: source.mesh.id, cluster: source.name };
     if (holder.standing.owner === "other") {
@@ -350,48 +362,10 @@ function withoutHeld(
       diagnostics.push(aboutNode(place, candidate.node.name, "ForeignRangeConflict", values));
       return kept;
     }
-    const left =
-      held === range && range === candidate.wireguard ? leftWithout(range, holder, { released, offers, proposal }) : [];
-    if (left.length > 0) {
-      released.set(holder, left);
-      return true;
-    }
     // The anchor of before is held and still carries the ranges of the cluster: nothing is missing.
-    if (extra.includes(range) && holder.party === source.cluster) return kept;
+    if (isWide && holder.party === source.cluster) return kept;
     const values = { range, peer: holder.name, reason: holder.standing.ifUnwanted.reason };
     diagnostics.push(aboutNode(place, candidate.node.name, "RangeHeldBack", values));
     return kept;
   });
 }
-
-/** What a held Peer of the same source would carry without an address; nothing, if it cannot give it up. */
-function leftWithout(
-  address: Cidr,
-  holder: Item,
-  around: {
-    readonly released: ReadonlyMap<Item, readonly Cidr[]>;
-    readonly offers: readonly Offer[];
-    readonly proposal: Proposal;
-  },
-): readonly Cidr[] {
-  const { party, intent, standing } = holder;
-  const { source } = around.proposal.owner;
-  if (party !== source.cluster || intent !== source.mesh.id || standing.owner !== "us") return [];
-  if (!graceReasons.has(standing.ifUnwanted.reason)) return [];
-  const offers = around.offers.filter((offer) => offer.source.cluster === party);
-  const isOffered = (claim: Cidr): boolean =>
-    offers.some(
-      (offer) => offer.target.accepts(claim) && offer.source.entry.grant.all.some((range) => contains(range, claim)),
-    );
-  return (around.released.get(holder) ?? holder.claims).filter((claim) => claim !== address && isOffered(claim));
-}
-
-/** Holds that wait for a node whose agent is restarting; the others leave a Peer exactly as it is. */
-const graceReasons: ReadonlySet<string> = new Set([
-  "NodeNoPodCIDR",
-  "NodeNoWireguardIP",
-  "WGIPInvalid",
-  "NodeNoPublicKey",
-  "NodeEndpointInvalid",
-  "LocationNoLeader",
-]);

@@ -10,12 +10,15 @@ import type { Crossings } from "./crossings.ts";
 import { at, diagnose } from "./diagnostics.ts";
 import { carriedEndpoint, type EndpointOrigin } from "./endpoint.ts";
 import { type KiloFacts, nodesByKey } from "./facts.ts";
-import type { Cidr } from "../core/net/cidr.ts";
+import { type Cidr, isHostRoute } from "../core/net/cidr.ts";
 import { allowedIpsPath, isPeerLabel, peerFields, peerLabels, peerReasons } from "./peer.ts";
 import { fillSlots, isInCustody, type Offer, type Proposal } from "./slots.ts";
 import type { SourcePlan } from "./source.ts";
 import { chooseEndpoints, discoveredLabel, type Endpoints } from "./target-endpoints.ts";
 import { type Assignment, assignRanges, type Carried, stayingItems } from "./target-ranges.ts";
+
+/** Why a held Peer gives ranges up, or goes when nothing is left of it. */
+export const rangesReassigned = "RangesReassigned";
 
 /** What a plan says of a desired Peer beside its content. */
 export type PeerNote = {
@@ -36,6 +39,8 @@ export type DesiredPeer = Desired & { readonly note: PeerNote };
 /** What is wanted on a target, with what the people of the meshes should know. */
 export type TargetWish = {
   readonly desired: readonly DesiredPeer[];
+  /** Held Peers of which nothing is left: everything they carry belongs to live nodes now. */
+  readonly emptied: ReadonlySet<Item>;
   readonly diagnostics: readonly Diagnostic[];
 };
 
@@ -53,6 +58,8 @@ export type TargetInput = {
   readonly items: readonly Item[];
   readonly crossings: Crossings;
   readonly limits: TargetLimits;
+  /** No Peer may be left with nothing: the policy allows no deletes. */
+  readonly keepsAll: boolean;
 };
 
 /** Decides which Peers should exist on a target. */
@@ -105,12 +112,16 @@ export function planTarget(input: TargetInput): TargetWish {
       },
     });
   }
-  for (const [item, claims] of assignment.released) desired.push(trimmed(item, claims, input));
+  const emptied = new Set<Item>();
+  for (const [item, claims] of assignment.released) {
+    if (claims.length === 0) emptied.add(item);
+    else desired.push(trimmed(item, claims, input));
+  }
   if (total > input.limits.rangesWarn) {
     const where = at(undefined, input.name, "Cluster", input.name);
     diagnostics.push(diagnose("TargetBudget", where, { ranges: total, warn: input.limits.rangesWarn }));
   }
-  return { desired, diagnostics };
+  return { desired, emptied, diagnostics };
 }
 
 type Settled = {
@@ -212,10 +223,11 @@ function labelsHere(
   return from === "discovered" ? { ...labels, [peerLabels.endpointFrom]: discoveredLabel(candidate.chain) } : labels;
 }
 
-/** A Peer that is held, as it is but for the addresses that a live node has got. */
+/** A Peer that is held, as it is but for what a live node has got. */
 function trimmed(item: Item, claims: readonly Cidr[], { offers }: TargetInput): DesiredPeer {
   const keepalive = item.fields["spec.persistentKeepalive"];
   const endpoint = carriedEndpoint(item.fields["spec.endpoint"])?.text ?? null;
+  const lost = item.claims.filter((claim) => !claims.includes(claim));
   return {
     kind: item.kind,
     intents: item.intent === undefined ? [] : [item.intent],
@@ -227,7 +239,7 @@ function trimmed(item: Item, claims: readonly Cidr[], { offers }: TargetInput): 
     labels: ownLabels(item),
     fields: { ...item.fields, [allowedIpsPath]: claims, "spec.endpoint": endpoint },
     because: "Held",
-    reasons: { [allowedIpsPath]: "AddressReassigned" },
+    reasons: { [allowedIpsPath]: lost.every(isHostRoute) ? "AddressReassigned" : rangesReassigned },
     note: {
       mesh: item.intent ?? "",
       source: offers.find(({ source }) => source.cluster === item.party)?.source.name ?? "",

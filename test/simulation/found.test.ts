@@ -83,3 +83,49 @@ test("S6: a Peer that must be touched, since a copy of it was deleted, is touche
   ]);
   expect(violation).toBeUndefined();
 });
+
+test("L1: the Peer of a drained node gives up the WireGuard address that the next node has moved up to", async () => {
+  const violation = await play({ nodes: [1, 2], meshes: [mesh([0, 1])] }, [
+    { atMs: 47_000, do: "node is drained", cluster: 1, node: 0, forMs: 4_600 },
+  ]);
+  expect(violation).toBeUndefined();
+});
+
+test("L1: a drained anchor leaves the Services of its cluster to a node that is there", async () => {
+  const violation = await play({ nodes: [1, 2], meshes: [mesh([0, 1])], services: true }, [
+    { atMs: 47_000, do: "node is drained", cluster: 1, node: 0, forMs: 4_600 },
+  ]);
+  expect(violation).toBeUndefined();
+});
+
+test("L1: the node that is left gets the address of one that went while no Node was there at all", async () => {
+  const violation = await play({ nodes: [2, 1], meshes: [mesh([0, 1])] }, [
+    { atMs: 23_700, do: "node is replaced", cluster: 0, node: 1 },
+    { atMs: 24_700, do: "node leaves", cluster: 0, node: 0 },
+  ]);
+  expect(violation).toBeUndefined();
+});
+
+test("L1: an agent that restarts gets the address of a node that leaves meanwhile", async () => {
+  const violation = await play({ nodes: [2, 2], meshes: [mesh([0, 1])] }, [
+    { atMs: 83_100, do: "agent restarts", cluster: 1, node: 2, forMs: 19_536 },
+    { atMs: 85_100, do: "node leaves", cluster: 1, node: 0 },
+  ]);
+  expect(violation).toBeUndefined();
+});
+
+test("a node that is drained takes its annotations back before it goes", async () => {
+  const beginning: Beginning = {
+    nodes: [1, 2],
+    meshes: [mesh([0, 1])],
+    operators: 1,
+    heartbeats: false,
+    services: false,
+  };
+  const steps: readonly Step[] = [{ atMs: 47_000, do: "node is drained", cluster: 1, node: 1, forMs: 4_600 }];
+  const { violation, trace } = await playStory({ seed: "found", beginning, steps });
+  expect(violation).toBeUndefined();
+  const told = trace.filter((line) => /clustermeshes\/m\/status/.test(line)).map((line) => Number.parseFloat(line));
+  // The operator hears of both: the empty Node, and the Node that is gone.
+  expect(told.filter((atS) => atS > 47 && atS < 52).map(Math.floor)).toEqual([47, 51]);
+});

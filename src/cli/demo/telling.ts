@@ -19,6 +19,7 @@ const because: Readonly<Record<string, string>> = {
   RangesChanged: "the addresses that lead to the node changed",
   AnchorMoved: "this node carries the ranges of its whole cluster now",
   AddressReassigned: "Kilo gave the WireGuard address to another node",
+  RangesReassigned: "its ranges belong to other nodes now",
   EndpointChanged: "the node is reached at another address",
   KeepaliveChanged: "another keepalive is asked for",
   RangeReleased: "a range is given up before another Peer takes it",
