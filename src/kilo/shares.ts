@@ -32,10 +32,13 @@ export function shareOut(carriers: readonly Carrier[], review: NodeReview): Read
   const all = [...pods, ...hosts];
   const { kept, dropped } = areDisjoint(all.map(({ cidr }) => cidr))
     ? { kept: all, dropped: [] }
-    : keepDisjoint([
-        ...podsByRight(pods, review.established),
-        ...hostsByRight(hosts, alive(carriers.map(({ node }) => node)), review.established),
-      ]);
+    : keepDisjoint(
+        [
+          ...podsByRight(pods, review.established),
+          ...hostsByRight(hosts, alive(carriers.map(({ node }) => node)), review.established),
+        ],
+        ({ carrier }) => carrier,
+      );
   const shares = new Map<Carrier, { overlay: Cidr[]; internals: Cidr[] }>();
   for (const carrier of carriers) shares.set(carrier, { overlay: [], internals: [] });
   for (const { cidr, value } of kept) {

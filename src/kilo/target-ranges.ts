@@ -131,7 +131,7 @@ function withRetained(
   const addresses = [...endpoints.all.values()].flatMap(({ endpoint }) => (endpoint ? [hostRoute(endpoint.ip)] : []));
   const taken = indexOf([...addresses, ...[...carried.values()].flatMap((share) => share.claims)]);
   const result = new Map(carried);
-  for (const { cidr, value: proposal } of keepDisjoint(wishes).kept) {
+  for (const { cidr, value: proposal } of keepDisjoint(wishes, (value) => value).kept) {
     const share = result.get(proposal);
     const isFree = taken.firstOverlap(cidr) === undefined && immovable?.firstOverlap(cidr) === undefined;
     if (share === undefined || !isFree) continue;
@@ -315,10 +315,13 @@ type Want = { readonly proposal: Proposal; readonly plain: readonly Cidr[]; read
 
 /** With several meshes offering one cluster, their grants may overlap: each range goes to one Peer, nodes' own first. */
 function shareAmongMeshes(wants: readonly Want[]): Map<Proposal, Cidr[]> {
-  const { kept } = keepDisjoint([
-    ...wants.flatMap(({ proposal, plain }) => plain.map((cidr) => ({ cidr, value: proposal }))),
-    ...wants.flatMap(({ proposal, extra }) => extra.map((cidr) => ({ cidr, value: proposal }))),
-  ]);
+  const { kept } = keepDisjoint(
+    [
+      ...wants.flatMap(({ proposal, plain }) => plain.map((cidr) => ({ cidr, value: proposal }))),
+      ...wants.flatMap(({ proposal, extra }) => extra.map((cidr) => ({ cidr, value: proposal }))),
+    ],
+    (proposal) => proposal,
+  );
   const shares = new Map<Proposal, Cidr[]>(wants.map(({ proposal }) => [proposal, []]));
   for (const { cidr, value } of kept) shares.get(value)?.push(cidr);
   return shares;

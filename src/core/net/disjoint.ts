@@ -7,22 +7,36 @@ export type Disjoint<T> = {
   readonly dropped: readonly { readonly item: CidrItem<T>; readonly by: CidrItem<T> }[];
 };
 
-/** Goes through the items in order and keeps each that shares no address with one kept before it. */
-export function keepDisjoint<T>(items: readonly CidrItem<T>[]): Disjoint<T> {
+/**
+ * Goes through the items in order and keeps each that shares no address with one kept before it. Nobody loses to itself:
+ * of one owner's ranges that lie in each other the widest is kept, unless another's is in the way of it.
+ */
+export function keepDisjoint<T>(items: readonly CidrItem<T>[], ownerOf: (value: T) => unknown): Disjoint<T> {
   if (areDisjoint(items.map((item) => item.cidr))) return { kept: items, dropped: [] };
   const sorted: CidrItem<T>[] = [];
-  const kept: CidrItem<T>[] = [];
+  const absorbed = new Set<CidrItem<T>>();
   const dropped: { item: CidrItem<T>; by: CidrItem<T> }[] = [];
   for (const item of items) {
     const position = insertionPoint(sorted, item.cidr);
-    const by = [sorted[position - 1], sorted[position]].find((near) => near && overlaps(near.cidr, item.cidr));
+    const inside = insideOf(item.cidr, sorted, position);
+    const by =
+      [sorted[position - 1], sorted[position]].find((near) => near && contains(near.cidr, item.cidr)) ??
+      inside.find(({ value }) => ownerOf(value) !== ownerOf(item.value));
     if (by !== undefined) dropped.push({ item, by });
     else {
-      sorted.splice(position, 0, item);
-      kept.push(item);
+      for (const each of inside) absorbed.add(each);
+      sorted.splice(position, inside.length, item);
     }
   }
-  return { kept, dropped };
+  const lost = new Set([...absorbed, ...dropped.map(({ item }) => item)]);
+  return { kept: items.filter((item) => !lost.has(item)), dropped };
+}
+
+/** Those from a position on that lie in a range: what it contains follows it at once. */
+function insideOf<T>(cidr: Cidr, sorted: readonly CidrItem<T>[], position: number): readonly CidrItem<T>[] {
+  let end = position;
+  for (let next = sorted[end]; next !== undefined && contains(cidr, next.cidr); next = sorted[end]) end += 1;
+  return sorted.slice(position, end);
 }
 
 /** Whether no two ranges share an address: in sort order an overlap always shows between neighbours. */
