@@ -11,7 +11,7 @@ import type { Box } from "../box/box.ts";
 import type { SimCluster } from "../box/cluster.ts";
 import { storages } from "../storages.ts";
 import { isReady, type OwnPeer, ownPeers } from "./safety.ts";
-import { meet, rangeOf, type Truth } from "./truth.ts";
+import { meet, type Truth } from "./truth.ts";
 
 /** What is not as it should be on any cluster; `isLate` once every period of grace is over. */
 export function notConverged(box: Box, truth: Truth, isLate: boolean): readonly string[] {
@@ -22,12 +22,7 @@ export function notConverged(box: Box, truth: Truth, isLate: boolean): readonly 
     const missing = [...wanted.values()].flatMap((want): string[] => {
       const peer = byKey.get(want.key);
       const who = `node ${want.node} of ${want.source}`;
-      if (peer === undefined) {
-        // The Peer of a node that is gone, if that is doubted, keeps what its successor needs for as long.
-        const range = rangeOf(want.podCidr);
-        const isHeld = peers.some(({ key, ranges }) => !wanted.has(key) && ranges.some((own) => meet(own, range)));
-        return isHeld && !isLate ? [] : [`${cluster.name} has no Peer for ${who}`];
-      }
+      if (peer === undefined) return [`${cluster.name} has no Peer for ${who}`];
       const faults = [
         ...[want.podCidr, `${want.wireguardIp}/32`]
           .filter((cidr) => !peer.allowedIps.includes(cidr))
@@ -43,12 +38,13 @@ export function notConverged(box: Box, truth: Truth, isLate: boolean): readonly 
       .filter((source) => truth.joinsServices(source, cluster.name))
       .filter((source) => {
         const range = truth.servicesOf(source);
+        // A Peer with nobody behind it carries them nowhere.
         return (
           range === undefined ||
-          !peers.some((peer) => peer.source === source && peer.ranges.some((own) => meet(own, range)))
+          !peers.some(({ key, ranges }) => wanted.get(key)?.source === source && ranges.some((own) => meet(own, range)))
         );
       })
-      .map((source) => `no Peer on ${cluster.name} carries the Services of ${source}`);
+      .map((source) => `no Peer of a node on ${cluster.name} carries the Services of ${source}`);
     return [...missing, ...services, ...extra.map(({ name }) => `Peer ${name} on ${cluster.name} should not be there`)];
   });
 }

@@ -93,34 +93,6 @@ const large: Size = { clusters: [3, 4], nodes: [1, 2, 3], steps: 6 };
 /** Most faults show in a small fleet already, and for the price of a large one there are three small ones. */
 const sizes: readonly [Size, ...Size[]] = [small, ...Array.from({ length: 9 }, () => small), middle, middle, large];
 
-/**
- * What no story tells, since the operator is known to break a rule by it, and the fault. `npm run sim -- --known` tells
- * such stories; whoever mends the fault moves the deed to the others.
- */
-export const known: readonly { readonly do: Deed["do"]; readonly fault: string }[] = [
-  {
-    do: "node is drained",
-    fault: "the guard against mass deletes holds a Peer whose Node is deleted while its grace runs",
-  },
-];
-
-/** The story of a seed, and at its end something that is known to break a rule. */
-export function knownStoryOf(seed: string): Story {
-  const story = storyOf(seed);
-  const chance = chanceOf(seed).fork("known");
-  const cluster = chance.int(0, story.beginning.nodes.length - 1);
-  const overMs = story.steps.reduce((lastMs, step) => Math.max(lastMs, step.atMs), firstMs);
-  const atMs = overMs + chance.int(10_000, 40_000);
-  const drain: Step = {
-    atMs,
-    do: "node is drained",
-    cluster,
-    node: chance.int(0, 3),
-    forMs: chance.int(1_000, 60_000),
-  };
-  return { ...story, steps: [...story.steps, drain] };
-}
-
 /** The story of a seed. */
 export function storyOf(seed: string): Story {
   const chance = chanceOf(seed).fork("story");
@@ -183,6 +155,7 @@ function deed(chance: Chance, { nodes, meshes, operators }: Beginning): Deed {
   const makers: readonly [() => Deed, ...(() => Deed)[]] = [
     () => ({ do: "node joins", cluster }),
     () => ({ do: "node leaves", cluster, node }),
+    () => ({ do: "node is drained", cluster, node, forMs: chance.pick([shortMs, 60_000]) }),
     () => ({ do: "node is replaced", cluster, node }),
     () => ({ do: "node is renamed", cluster, node }),
     () => ({ do: "key rotates", cluster, node }),

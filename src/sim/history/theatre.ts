@@ -7,7 +7,7 @@ import { storyInWords as ciliumInWords } from "../history-cilium/words.ts";
 import type { Verdict } from "./course.ts";
 import { playStory } from "./history.ts";
 import { expected } from "./sometimes.ts";
-import { knownStoryOf, storyOf } from "./story.ts";
+import { storyOf } from "./story.ts";
 import { storyInWords } from "./words.ts";
 
 /** A story, as far as it can be cut down. */
@@ -23,14 +23,12 @@ export type Theatre<Story extends Acted> = {
 };
 
 /** The kinds of histories. */
-export type TheatreName = "kilo" | "kilo with known faults" | "cilium";
+export type TheatreName = "kilo" | "cilium";
 
 /** Does something with a theatre, whatever its stories are like. */
 export type WithTheatre = <T>(run: <Story extends Acted>(theatre: Theatre<Story>) => T) => T;
 
 const kilo = { storyOf, play: playStory, inWords: storyInWords, expected };
-
-const faulty = { ...kilo, storyOf: knownStoryOf };
 
 const cilium = {
   storyOf: ciliumStoryOf,
@@ -44,13 +42,10 @@ export function theatreOf(name: TheatreName): WithTheatre {
   switch (name) {
     case "kilo":
       return (run) => run(kilo);
-    case "kilo with known faults":
-      return (run) => run(faulty);
     case "cilium":
       return (run) => run(cilium);
   }
 }
 
 /** A kind of histories by its name; those of clusters with Kilo, if there is none of that name. */
-export const theatreName = (name: unknown): TheatreName =>
-  name === "cilium" || name === "kilo with known faults" ? name : "kilo";
+export const theatreName = (name: unknown): TheatreName => (name === "cilium" ? name : "kilo");
