@@ -157,7 +157,9 @@ describe("summary", () => {
 test("pings that were never sent prove nothing", () => {
   const steady = Array.from({ length: 50 }, (_, index): Ping => ({ atMs: 1_000 + index * 100, isAnswered: true }));
   expect(() => demandSent({ pair: "a1>b1", pings: steady }, 1_000, 6_000)).not.toThrow();
-  expect(() => demandSent({ pair: "a1>b1", pings: steady }, 1_000, 11_000)).toThrow("only 50 of 100 pings of a1>b1 were sent");
+  expect(() => demandSent({ pair: "a1>b1", pings: steady }, 1_000, 11_000)).toThrow(
+    "only 50 of 100 pings of a1>b1 were sent",
+  );
   expect(() => demandSent({ pair: "a1>b1", pings: [] }, 1_000, 11_000)).toThrow("only 0 of 100 pings");
   expect(() => demandSent({ pair: "joined later", pings: steady }, 0, 6_000)).not.toThrow();
 });
