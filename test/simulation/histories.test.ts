@@ -12,7 +12,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const sim = simIn(folder);
 
 test("300 histories break no rule, and meet what they should", async () => {
-  const run = await sim(["--histories", "300"]);
+  const run = await sim(["--seed", "1", "--histories", "300"]);
   expect(lastLine(run), run.stderr).toMatchObject({ histories: 300, violations: 0, failedSeeds: [] });
   expect(run.code).toBe(0);
   const { unseen } = lastLine(run)["sometimes"] as { readonly unseen: readonly string[] };

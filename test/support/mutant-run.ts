@@ -31,7 +31,7 @@ export async function playMutant(mutant: Mutant, histories: number, more: readon
     }
     const build = await runProgram("node_modules/.bin/tsc", ["-b", "src/sim"], within(copy, buildMaxMs));
     if (build.code !== 0) throw new Error(`the mutant does not compile:\n${build.stdout}${build.stderr}`);
-    const options = ["--histories", String(histories), "--stop-at-first", "--jobs", "1", ...more];
+    const options = ["--seed", "1", "--histories", String(histories), "--stop-at-first", "--jobs", "1", ...more];
     return await runProgram(process.execPath, [...simCommand, ...options], within(copy, campaignMaxMs));
   } finally {
     rmSync(copy, { recursive: true, force: true });
