@@ -138,7 +138,7 @@ const anchorDies: Scenario = {
 const anchorDrained: Scenario = {
   name: "anchor-drained",
   shows:
-    "the node that carries the service range is drained, agent first and then its Node: the range is back within 2 s",
+    "the node that carries the service range is drained, agent first and then its Node: another one carries it at once",
   play: async (stage) => {
     const anchor = await connectServices(stage);
     stage.note(`the agent of ${anchor.name}, the anchor, stops cleanly`);
@@ -148,9 +148,10 @@ const anchorDrained: Scenario = {
     const atMs = stage.note("its Node is deleted");
     await stage.cluster("b").removeNode(anchor);
     await stage.pass(12_000);
-    const gap = worstOf(await stage.lossSince(atMs, toService))?.gap ?? 0;
-    demand(gap <= 20, `Services are out for at least ${seconds(gap)}`);
-    return `Services are out for ${seconds(gap)}`;
+    const next = await carrierOf(stage);
+    demand(next !== anchor.name, "the range did not move");
+    // Two Peers are written for it, and writes close together may cost a retry: see cluster-joins.
+    return `the range moves to ${next}; Services: ${await stage.demandGapsBelow(crossedPings, atMs, toService)}`;
   },
 };
 
