@@ -13,6 +13,9 @@ export function livePid(folder: string, name: string): number | undefined;
 /** Sends a signal to a process of a fleet; false if it does not live. */
 export function signalProcess(folder: string, name: string, signal: NodeJS.Signals): boolean;
 
+/** Makes a process of a fleet hang: when this returns none of its threads runs any more. False if it does not live. */
+export function freezeProcess(folder: string, name: string): boolean;
+
 /** Ends a process of a fleet, paused or not: kindly, and after the grace by force; without a grace by force at once. */
 export function endProcess(folder: string, name: string, graceMs: number): Promise<void>;
 

@@ -10,6 +10,8 @@ export const folderVariable = "CAUSEWAY_FLEET";
 
 const pollMs = 20;
 const endMsMax = 15_000;
+const freezeLookMs = 2;
+const freezeLooksMax = 1_000;
 
 /** The folder in which the processes of a fleet note their numbers. */
 export function pidsFolder(folder) {
@@ -32,6 +34,23 @@ export function signalProcess(folder, name, signal) {
   const pid = livePid(folder, name);
   if (pid !== undefined) kill(pid, signal);
   return pid !== undefined;
+}
+
+/** Makes a process of a fleet hang: when this returns none of its threads runs any more. False if it does not live. */
+export function freezeProcess(folder, name) {
+  const pid = livePid(folder, name);
+  if (pid === undefined) return false;
+  kill(pid, "SIGSTOP");
+  // On a busy machine a thread goes on for a while, and could still answer somebody.
+  const pause = new Int32Array(new SharedArrayBuffer(4));
+  for (let looks = 0; looks < freezeLooksMax && !isFrozen(pid); looks++) Atomics.wait(pause, 0, 0, freezeLookMs);
+  return true;
+}
+
+function isFrozen(pid) {
+  const tasks = `/proc/${pid}/task`;
+  if (!existsSync(tasks)) return true; // a system that does not show threads
+  return readdirSync(tasks).every((task) => /^[TtZX]/.test(look(`${pid}/task/${task}`)?.state ?? "X"));
 }
 
 /** Ends a process of a fleet, paused or not: kindly, and after the grace by force; without a grace by force at once. */

@@ -4,7 +4,7 @@ import { generateKeyPairSync, randomBytes } from "node:crypto";
 import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { freePort, guardedFolder, isReady, retryStart, startProcess, toolPath } from "./guarded-processes.mjs";
-import { endProcess, livePid, signalProcess } from "./server-pids.mjs";
+import { endProcess, freezeProcess, livePid, signalProcess } from "./server-pids.mjs";
 
 const graceMs = 3_000;
 
@@ -37,7 +37,7 @@ export function serverPid({ folder, name }) {
 
 /** Makes the server hang. */
 export function pauseServer({ folder, name }) {
-  if (!signalProcess(folder, name, "SIGSTOP")) throw new Error(`${name} is not running`);
+  if (!freezeProcess(folder, name)) throw new Error(`${name} is not running`);
 }
 
 /** Ends a pause. */
