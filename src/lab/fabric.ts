@@ -55,7 +55,7 @@ export async function attach(host: Namespace, address: string, address6?: string
 }
 
 /** The fabric's end of a host's cable; a host is pulled out by setting it down. */
-export const portOf = (host: Namespace): string => `f-${host.name}`;
+const portOf = (host: Namespace): string => `f-${host.name}`;
 
 /** One for each address, so that a host that is made again is found at once. */
 const macOf = (address: string): string =>

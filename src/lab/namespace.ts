@@ -5,7 +5,7 @@ import { execFile, type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { startProcess } from "../../test/support/guarded-processes.mjs";
-import { endProcess, livePid, signalProcess } from "../../test/support/server-pids.mjs";
+import { endProcess, livePid } from "../../test/support/server-pids.mjs";
 
 const commandMsMax = 60_000;
 const stopMsMax = 5_000;
@@ -87,7 +87,6 @@ export class Namespace {
       until,
       pid: () => livePid(folder, id),
       log: join(folder, `${id}.log`),
-      signal: (signal) => signalProcess(folder, id, signal),
       stop: (graceMs = stopMsMax) => endProcess(folder, id, graceMs),
     };
   }
@@ -105,7 +104,6 @@ export type HostProcess = {
   readonly pid: () => number | undefined;
   /** The path of what it printed. */
   readonly log: string;
-  readonly signal: (signal: NodeJS.Signals) => boolean;
   /** SIGTERM, and SIGKILL after the grace. */
   readonly stop: (graceMs?: number) => Promise<void>;
 };

@@ -139,17 +139,11 @@ export class LabNode {
   }
 }
 
-type NodeParts = {
-  readonly cluster: LabCluster;
-  readonly name: string;
-  readonly number: number;
-  readonly address: string;
-  readonly podCidr: string;
-  readonly podAddress: string;
-  readonly host: Namespace;
-  readonly pod: Namespace;
-  readonly wireguard: HostProcess | undefined;
-};
+/** What a node is made of. */
+type NodeParts = Pick<
+  LabNode,
+  "cluster" | "name" | "number" | "address" | "podCidr" | "podAddress" | "host" | "pod"
+> & { readonly wireguard: HostProcess | undefined };
 
 /** Adds the device of a node: the kernel's, where it has WireGuard; else a program's, which is the answer. */
 async function addDevice(host: Namespace): Promise<HostProcess | undefined> {

@@ -146,7 +146,10 @@ export class Stage {
   /** Nodes, kubeconfigs, a mesh of all clusters with nodes, an operator; answers when every pod reaches every other one. */
   async connect(cast: Cast, options: ConnectOptions = {}): Promise<LabOperator> {
     await this.raise(cast);
-    return await this.join(options.members ?? clusterNames.filter((name) => cast[name] !== undefined), options);
+    return await this.join(
+      clusterNames.filter((name) => cast[name] !== undefined),
+      options,
+    );
   }
 
   /** The same for nodes that have been raised. */
@@ -238,7 +241,6 @@ export type MeshOptions = {
 
 /** What can be said of a connected stage. */
 export type ConnectOptions = MeshOptions & {
-  readonly members?: readonly ClusterName[];
   readonly args?: readonly string[];
   /** Which pairs have to be open at first; all, if nothing is said. */
   readonly open?: PairFilter;
