@@ -2,7 +2,7 @@ import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** One project per layer, so that the fast loop runs without the dear ones. */
-const project = (name: string, testTimeout = 10_000) => ({
+const project = (name: string, testTimeout = 30_000) => ({
   test: { name, include: [`test/${name}/**/*.test.ts`], testTimeout },
 });
 
@@ -54,6 +54,16 @@ export default defineConfig({
           isolate: false, // what was compiled for one file serves the next
           testTimeout: 300_000,
           server: { deps: { external: [/\/dist\//] } },
+        },
+      },
+      {
+        test: {
+          name: "hostile", // the operator as a process, against servers that mean harm
+          include: ["test/hostile/*.test.ts"],
+          globalSetup: "test/support/build-setup.ts",
+          fileParallelism: false, // each measures how long others wait
+          sequence: { groupOrder: 4 },
+          testTimeout: 180_000,
         },
       },
       { test: { name: "tidy", include: ["test/tidy.test.ts"], testTimeout: 60_000 } },

@@ -1,5 +1,5 @@
 // `npm run bench -- --only converge`: the operator as users run it, on real API servers. Per fleet shape and operator:
-// cold start, changes of single nodes, rest, one server that hangs, deletion of the mesh; then what one apply costs.
+// cold start, changes and joins of single nodes, rest, one server that hangs, deletion of the mesh; then what one apply costs.
 import { availableParallelism, cpus, loadavg } from "node:os";
 import { benchApply } from "./apply.mjs";
 import { openBoard } from "./board.mjs";
@@ -8,12 +8,13 @@ import { Misused } from "./errors.mjs";
 import { fillFleet, findTools, startServers } from "./fleet.mjs";
 import { startHeartbeats } from "./heartbeats.mjs";
 import { causeway, otherOperator, startOperator } from "./operator-process.mjs";
-import { atRest, coldStart, meshDeletion, nodeChanges, oneServerHangs } from "./phases.mjs";
+import { atRest, coldStart, meshDeletion, nodeChanges, nodeJoins, oneServerHangs } from "./phases.mjs";
 import { range } from "./statistics.mjs";
 import { printShape } from "./table.mjs";
 import { measureLoad, memoryMb } from "./usage.mjs";
 
 const hungSamples = 30;
+const joinSamples = 30;
 const firstPort = 20_000;
 
 /** Measures every shape with our operator and with those that are named, prints tables and answers with the numbers. */
@@ -111,6 +112,7 @@ async function live({ operator, fleet, board, heartbeats }, { samples, restSecon
   try {
     const cold = await phase("cold start", () => coldStart(lab));
     const change = await phase("node change", () => nodeChanges(lab, { samples }));
+    const join = await phase("node join", () => nodeJoins(lab, { samples: Math.min(samples, joinSamples) }));
     const rest = await phase("at rest", () => atRest(lab, { seconds: restSeconds }));
     const hung = await phase("server hung", () => oneServerHangs(lab, { samples: Math.min(samples, hungSamples) }));
     const deletion = await phase("deletion", () => meshDeletion(lab));
@@ -119,6 +121,7 @@ async function live({ operator, fleet, board, heartbeats }, { samples, restSecon
     return {
       cold,
       change,
+      join,
       rest: { ...rest, cpuPercent: percentOf(load["at rest"]) },
       hung,
       deletion,

@@ -96,6 +96,11 @@ export async function fillFleet(started, { nodes, networks, asAdmin }) {
     /** How many Peers a full mesh has. */
     peers: clusters.length * (clusters.length - 1) * nodes,
     annotate: (cluster, node, annotations) => annotate(cluster.server, node, annotations),
+    /** A node beside those that a cluster has, another one each time. */
+    newNode: ({ number, nodes: present }, time) => benchNode(number, present.length + 1, `-${time}`),
+    addNode: ({ server, number }, node) =>
+      must(server, server.admin.request("POST", "/api/v1/nodes", nodeManifest(number, node))),
+    removeNode: ({ server }, { name }) => must(server, server.admin.request("DELETE", `/api/v1/nodes/${name}`)),
     deleteMesh: () => must(hub.server, hub.server.admin.request("DELETE", `${meshesPath}/${meshName}`)),
     pause: ({ server }) => pauseServer(server),
     resume: ({ server }) => resumeServer(server),
@@ -130,8 +135,8 @@ function nodesOf(cluster, count) {
   return { nodes, keys: new Set(nodes.map(({ key }) => key)) };
 }
 
-function benchNode(cluster, number) {
-  const name = `n${number}`;
+function benchNode(cluster, number, suffix = "") {
+  const name = `n${number}${suffix}`;
   const host = `198.18.${cluster}.${number}`; // 198.18.0.0/15 is for benchmarks
   return { name, key: createHash("sha256").update(`${cluster}/${name}`).digest("base64"), host, number };
 }

@@ -14,7 +14,7 @@ const byDefault = ["plan", "converge"]; // converge ends with apply
 const help = `npm run bench -- [--only ${Object.keys(benches).join(",")}] [--json FILE]
 
   plan       what planning costs
-  converge   the operator on real API servers: start, changes, rest, a hung server, deletion; then apply
+  converge   the operator on real API servers: start, changes, joins, rest, a hung server, deletion; then apply
   apply      CPU per server-side apply, beside @kubernetes/client-node
 
 For converge:

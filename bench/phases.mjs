@@ -37,18 +37,28 @@ export async function coldStart({ board, fleet, operator }) {
 }
 
 /** Changes of one node after the other: from sending the change until every other living cluster's Peer carries it. */
-export async function nodeChanges(lab, { samples, without, isHung = false }) {
+export function nodeChanges(lab, { samples, without, isHung = false }) {
   const living = lab.fleet.clusters.filter((cluster) => cluster !== without);
+  return repeat(samples, (sample) => changeOne(lab, sample, living, isHung ? limits.hungMs : limits.changeMs));
+}
+
+/** One node after the other joins: from creating it until every other cluster has its Peer. It leaves before the next. */
+export function nodeJoins(lab, { samples }) {
+  return repeat(samples, (sample) => joinOne(lab, sample));
+}
+
+/** Lone events one after the other, and how long each took; one that never ended is told apart. */
+async function repeat(samples, once) {
   const times = [];
   let missed = 0;
   let missedInARow = 0;
   for (let sample = 0; sample < samples && missedInARow < missesMax; sample += 1) {
     const beganMs = performance.now();
-    const ms = await changeOne(lab, sample, living, isHung ? limits.hungMs : limits.changeMs);
+    const ms = await once(sample);
     if (ms === undefined) missed += 1;
     else times.push(ms);
     missedInARow = ms === undefined ? missedInARow + 1 : 0;
-    // Lone changes, and no beat between our rhythm and that of anything in the operator.
+    // Lone events, and no beat between our rhythm and that of anything in the operator.
     const pauseMs = 250 + Math.random() * 100;
     await sleep(Math.max(pauseMs - (performance.now() - beganMs), 100));
   }
@@ -60,6 +70,23 @@ export async function nodeChanges(lab, { samples, without, isHung = false }) {
     maxMs: percentile(times, 1),
     times: times.map((ms) => Math.round(ms * 10) / 10),
   };
+}
+
+async function joinOne({ fleet, board }, sample) {
+  const source = fleet.clusters[sample % fleet.clusters.length];
+  const targets = fleet.clusters.filter((cluster) => cluster !== source);
+  const node = fleet.newNode(source, sample);
+  const beganMs = performance.now();
+  const carried = board.until(
+    () => targets.every((target) => board.endpointOn(target, node.key) !== undefined),
+    limits.changeMs,
+  );
+  carried.catch(() => {});
+  await fleet.addNode(source, node);
+  const atMs = await carried;
+  await fleet.removeNode(source, node);
+  await board.until(() => targets.every((target) => board.endpointOn(target, node.key) === undefined), limits.changeMs);
+  return atMs === undefined ? undefined : atMs - beganMs;
 }
 
 async function changeOne(lab, sample, living, msMax) {

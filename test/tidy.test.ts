@@ -7,6 +7,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { crdDifferences, kcpDifferences } from "../src/cli/crds.ts";
 import { meshCatalogue } from "../src/cilium/diagnostics.ts";
 import { kindsCatalogue } from "../src/cilium/diagnostics-kinds.ts";
+import { type BudgetRow, budgetTable } from "../src/core/budgets.ts";
 import { kiloCatalogue } from "../src/kilo/diagnostics.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -97,6 +98,23 @@ describe("documents", () => {
     expect(headings).toHaveLength(codes.length);
   });
 
+  test("docs/budgets.md says of every budget what the table says, in its order, and of no other", () => {
+    const cells = read("docs/budgets.md")
+      .split("\n")
+      .filter((line) => line.startsWith("| `"))
+      .map((line) =>
+        line
+          .slice(1, -1)
+          .split("|")
+          .map((cell) => cell.trim()),
+      );
+    const rows = Object.entries<BudgetRow>(budgetTable).map(([name, { initial, unit, least, most, of, bounds }]) => [
+      `\`${name}\``,
+      ...[initial, unit, least, most, of, bounds].map(String),
+    ]);
+    expect(cells).toEqual(rows);
+  });
+
   test("crds/ and deploy/kcp/ are what the schemas generate", async () => {
     expect(await crdDifferences(join(root, "crds"))).toEqual([]);
     expect(await kcpDifferences(join(root, "deploy/kcp"))).toEqual([]);
@@ -109,6 +127,22 @@ describe("documents", () => {
       const parts = [...read(path).matchAll(/^## (\w+)/gm)].map((match) => match[1]);
       expect(parts, path).toEqual(["Context", "Decision", "Consequences", "Alternatives"]);
     }
+  });
+
+  test("every line of the threat model that says what somebody cannot do names tests that exist", () => {
+    const page = read("docs/threat-model.md");
+    const claims = page
+      .split(/^(?=## )/m)
+      .flatMap((section) =>
+        section.split("\n").map((line) => ({ line, isDenial: /^## .*(cannot|nobody)/.test(section) })),
+      )
+      .filter(({ line, isDenial }) => (isDenial ? line.startsWith("- ") : /^[^#|].*\bcannot\b/.test(line)))
+      .map(({ line }) => line)
+      .filter((line) => line !== "" && !line.includes('that says "cannot"'));
+    expect(claims.length).toBeGreaterThan(50);
+    const testsIn = (text: string): readonly string[] => text.match(/(?<=`)test\/[^`]+(?=`)/g) ?? [];
+    expect(claims.filter((line) => testsIn(line).length === 0)).toEqual([]);
+    expect(testsIn(page).filter((path) => !tracked.includes(path))).toEqual([]);
   });
 
   test("links between documents lead somewhere", () => {
@@ -138,9 +172,36 @@ describe("code", () => {
     expect(loose).toEqual([]);
   });
 
-  test("the lock file names every platform's optional packages: npm ci refuses it otherwise", () => {
-    type Locked = { packages: Record<string, { optionalDependencies?: Record<string, string> }> };
-    const { packages } = JSON.parse(read("package-lock.json")) as Locked;
+  type Entry = { integrity?: string; hasInstallScript?: boolean; optionalDependencies?: Record<string, string> };
+  type Locked = { packages: Record<string, Entry> };
+  const { packages } = JSON.parse(read("package-lock.json")) as Locked;
+
+  test("every package of the lock file has a checksum: what cannot be verified is left out", () => {
+    const unverified = Object.entries(packages).filter(
+      ([path, { integrity }]) => path !== "" && integrity === undefined,
+    );
+    expect(unverified.map(([path]) => path)).toEqual([]);
+  });
+
+  test("no package runs a script when it is installed, but one that prints a hint", () => {
+    const scripted = Object.entries(packages).filter(([path, { hasInstallScript }]) => path !== "" && hasInstallScript);
+    expect(scripted.map(([path]) => path)).toEqual(["node_modules/protobufjs"]);
+  });
+
+  test("what is published is programs, without what the compiler keeps for itself", () => {
+    const packed = spawnSync("npm", ["pack", "--dry-run", "--json", "--ignore-scripts"], {
+      cwd: root,
+      encoding: "utf8",
+    });
+    const [{ files } = { files: [] }] = JSON.parse(packed.stdout) as { files: { path: string }[] }[];
+    const unwanted = files
+      .map(({ path }) => path)
+      .filter((path) => /\.(d\.ts|map|tsbuildinfo)$|^dist\/lab\//.test(path));
+    expect(files.map(({ path }) => path)).toContain("bin/causeway.js");
+    expect(unwanted).toEqual([]);
+  });
+
+  test("the lock file has every optional package that it names: npm ci refuses it otherwise", () => {
     const missing = Object.values(packages)
       .flatMap(({ optionalDependencies = {} }) => Object.keys(optionalDependencies))
       .filter((name) => packages[`node_modules/${name}`] === undefined);
@@ -151,6 +212,12 @@ describe("code", () => {
   test("no list from outside is spread into a call: a long one overflows the stack", () => {
     const spread = /\.push\(\s*\.\.\.|Math\.(max|min)\(\s*\.\.\./;
     expect(sources.filter((path) => spread.test(read(path)))).toEqual([]);
+  });
+
+  test("no pattern looks for a run at the end of a text: it is tried again at every character of every run", () => {
+    const runAtEnd = /[(=:,[!&|?{};]\s*\/(?![*/^])(?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])*[+*]\)?\$\/[a-z]*/;
+    const isOutside = (path: string): boolean => !/^src\/(sim|lab)\//.test(path) && !path.endsWith("flag-values.ts");
+    expect(sources.filter((path) => isOutside(path) && runAtEnd.test(read(path)))).toEqual([]);
   });
 
   test("files are about 300 lines at most, and named in kebab case", () => {

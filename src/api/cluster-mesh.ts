@@ -28,6 +28,12 @@ export const networksMax = 256;
 /** The longest text taken as a network; the longest IPv6 network has 49 characters. */
 export const networkTextMax = 64;
 
+/** The longest distance between two writes: one mesh must not hold up a cluster that others share. */
+export const writeIntervalMaxMs = 5_000;
+
+/** Up to that. */
+const writeIntervalPattern = /^(0*([0-9]{1,3}|[1-4][0-9]{3}|5000)ms|0*[0-5]s)$/;
+
 // Only a length is checked: stored objects hold texts that are no networks, and for those the planner has a diagnostic.
 const network = z.string().max(networkTextMax);
 const networks = z.array(network).max(networksMax);
@@ -95,6 +101,14 @@ export const clusterEntrySchema = apiObject(
 export const clusterMeshSpecSchema = apiObject({
   clusters: z.array(clusterEntrySchema).min(2).max(clustersMax).describe("The clusters to join."),
   topology: topologySchema.describe("Which clusters are joined with which. All with all, if not given.").optional(),
+  writeInterval: z
+    .string()
+    .max(16)
+    .regex(writeIntervalPattern, "must be a duration from 0s to 5s, for example 200ms")
+    .describe(
+      "How far apart Peers are written to one cluster, as 200ms or 1s, up to 5s; 0s is as fast as possible. The operator's --write-interval, if not given.",
+    )
+    .optional(),
   suspend: z.boolean().describe("While true nothing is written on behalf of this mesh.").optional(),
 });
 

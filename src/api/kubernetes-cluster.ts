@@ -16,9 +16,6 @@ export const kubernetesClusterKind = {
   namespaced: true,
 } as const;
 
-/** Annotation of a KubernetesCluster: the load balancer that was provisioned for it beforehand. */
-export const elbIdAnnotation = "networking.edge-portal.eu/elb-id";
-
 /** `status.phase` of a KubernetesCluster that can be used. */
 export const kubernetesClusterReady = "Ready";
 

@@ -7,6 +7,9 @@ import { apiObject, type Immutable, namespacedMetadataFields, stringMap } from "
 /** `name` of the capability that says whether Cilium runs on a cluster. */
 export const ciliumCapability = "cilium-cni";
 
+/** Annotation of a Cluster: the load balancer that was provisioned for it beforehand. */
+export const elbIdAnnotation = "networking.edge-portal.eu/elb-id";
+
 /** Stands for the workspace, in an access to a Cluster, where there are none. */
 export const noWorkspace = "-";
 

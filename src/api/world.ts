@@ -39,6 +39,8 @@ const cluster = z.strictObject({
   access: z.preprocess((value) => (Array.isArray(value) ? value : [value]), z.array(eitherAccess)).default([]),
   observed: z.enum(["synced", "stale", "absent"]).default("synced"),
   because: z.string().optional(),
+  // The address at which the operator reaches its API server, where it is one and not a name.
+  server: ip.optional(),
   // Kinds of which the API server knows nothing, e.g. Peer before Kilo is installed.
   missingKinds: z
     .array(z.enum(["Peer", "CiliumNode", "CiliumNetworkPolicy", "CiliumClusterwideNetworkPolicy"]))
@@ -77,8 +79,10 @@ export function worldProblems(world: World): readonly Problem[] {
 }
 
 function repeatedNames({ clusters }: World): readonly Problem[] {
+  const firstOf = new Map<string, number>();
   return clusters.flatMap(({ name }, index) => {
-    const first = clusters.findIndex((other) => other.name === name);
+    const first = firstOf.get(name) ?? index;
+    firstOf.set(name, first);
     return first === index
       ? []
       : [

@@ -13,10 +13,12 @@ import type { ConnectionEntry, CredentialFacts } from "./facts.ts";
 import { shareKey, shareKinds } from "./kind-plan.ts";
 import { aliasPath, present } from "./object-reader.ts";
 import type { Participant } from "./participant.ts";
+import { isClusterName } from "./preflight.ts";
 import { objectNames } from "./resources.ts";
 import { credentialKeys } from "./secret-reader.ts";
 import { readRecord, sealedHash, type ShareWish } from "./share.ts";
 import { isAtLeast } from "./version.ts";
+import { yamlText } from "./yaml-text.ts";
 
 /** A certificate that is made while it is written: what stands for it in the sealed part of a wish. */
 export type SealedOrder = {
@@ -27,6 +29,8 @@ export type SealedOrder = {
 /** What is needed to connect a cluster with a peer. */
 export type LinkParts = {
   readonly intent: string;
+  /** What the intent calls the peer. */
+  readonly member: string;
   readonly peerName: string;
   readonly dial: Dial;
   readonly trust: Trust;
@@ -46,24 +50,29 @@ export function remoteEntry(peer: string, dial: Dial, trust: Trust, withAliases:
   const alias = withAliases ? dial.alias : undefined;
   return [
     "endpoints:",
-    ...dial.urls.map((url) => `- ${url}`),
-    `trusted-ca-file: ${folder}/${keys.ca}`,
-    `key-file: ${folder}/${keys.key}`,
-    `cert-file: ${folder}/${keys.cert}`,
-    ...(alias === undefined
-      ? []
-      : ["cilium-host-aliases:", `- hostname: ${alias.hostname}`, "  ips:", ...alias.ips.map((ip) => `    - ${ip}`)]),
+    ...dial.urls.map((url) => `- ${yamlText(url)}`),
+    `trusted-ca-file: ${yamlText(`${folder}/${keys.ca}`)}`,
+    `key-file: ${yamlText(`${folder}/${keys.key}`)}`,
+    `cert-file: ${yamlText(`${folder}/${keys.cert}`)}`,
+    ...(alias === undefined ? [] : aliasLines(alias)),
     `# rev: ${trust.hash.replace("sha256:", "")}`,
     "",
   ].join("\n");
 }
+
+const aliasLines = ({ hostname, ips }: NonNullable<Dial["alias"]>): readonly string[] => [
+  "cilium-host-aliases:",
+  `- hostname: ${yamlText(hostname)}`,
+  "  ips:",
+  ...ips.map((ip) => `    - ${yamlText(ip)}`),
+];
 
 /** The text of an entry that leads to the cluster's own etcd. Agents have a certificate of their own since 1.17. */
 export function localEntry(namespace: string, hasLocalCertificate: boolean): string {
   const file = `${folder}/${hasLocalCertificate ? "local" : "common"}-etcd-client`;
   return [
     "endpoints:",
-    `- https://${objectNames.apiserver}.${namespace}.svc:2379`,
+    `- ${yamlText(`https://${objectNames.apiserver}.${namespace}.svc:2379`)}`,
     `trusted-ca-file: ${file}-ca.crt`,
     `key-file: ${file}.key`,
     `cert-file: ${file}.crt`,
@@ -106,6 +115,26 @@ export function existingFor(own: Participant, peerName: string, instance: string
   return own.facts.connectionCertificates.get(connectionKey(secret, peerName));
 }
 
+/** The peers that a cluster has entries for, whoever wrote them; `joined` are those that we wrote on behalf of a mesh. */
+export type LinkedPeers = { readonly all: ReadonlySet<string>; readonly joined: ReadonlySet<string> };
+
+/** Looks for the peers that a cluster has entries for, whether they are still wanted or only held. */
+export function linkedPeers({ facts }: Participant, mesh: string, instance: string): LinkedPeers {
+  const all = new Set<string>();
+  const joined = new Set<string>();
+  for (const shared of [facts?.kvstoremesh, facts?.clustermesh]) {
+    if (shared === undefined) continue;
+    for (const path of Object.keys(shared.values)) if (isClusterName(path)) all.add(path);
+    for (const [path, { intents }] of readRecord(shared.annotations, instance)) {
+      const isThere = shared.isContentUnknown === true || shared.values[path] !== undefined;
+      if (!isThere || !isClusterName(path)) continue;
+      all.add(path);
+      if (intents.includes(mesh)) joined.add(path);
+    }
+  }
+  return { all, joined };
+}
+
 /** Where the entry of a cluster for a peer leads now. */
 export const entryFor = (own: Participant, peerName: string): ConnectionEntry | undefined =>
   own.facts?.connectionEntries?.get(connectionKey(remoteSecret(own), peerName));
@@ -124,14 +153,15 @@ export function linkWishes(
   instance: string,
 ): ReadonlyMap<string, readonly ShareWish[]> {
   const wishes = new Map<string, readonly ShareWish[]>();
-  const { peerName, intent, dial } = parts;
+  const { peerName, intent, member, dial } = parts;
+  const whose = { intents: [intent], about: { [intent]: member } };
   const isFree = (of: "kvstoremesh" | "clustermesh"): boolean => foreignKeys(own, of, peerName, instance).length === 0;
   const keyOf = (of: "kvstoremesh" | "clustermesh") => shareKey(shareKinds.connection, namespace, objectNames[of]);
   const remote = remoteSecret(own);
   if (isFree(remote)) wishes.set(keyOf(remote), remoteWishes(own, parts));
   if (remote === "kvstoremesh" && isFree("clustermesh")) {
     const text = localEntry(namespace, own.version === undefined || isAtLeast(own.version, 1, 17));
-    wishes.set(keyOf("clustermesh"), [sealedWish(peerName, text, intent)]);
+    wishes.set(keyOf("clustermesh"), [sealedWish(peerName, text, whose)]);
   }
   if (isFree(remote) && dial.alias !== undefined && !understandsAliases(own)) {
     const { hostname, ips } = dial.alias;
@@ -140,33 +170,40 @@ export function linkWishes(
       : [shareKinds.agentAliases, objectNames.agent];
     wishes.set(
       shareKey(kind, namespace, name),
-      ips.map((ip) => ({ path: aliasPath(ip, hostname), value: present, intents: [intent] })),
+      ips.map((ip) => ({ path: aliasPath(ip, hostname), value: present, ...whose })),
     );
   }
   return wishes;
 }
 
-function remoteWishes(own: Participant, { peerName, intent, dial, trust, shown }: LinkParts): readonly ShareWish[] {
+function remoteWishes(
+  own: Participant,
+  { peerName, intent, member, dial, trust, shown }: LinkParts,
+): readonly ShareWish[] {
   const keys = credentialKeys(peerName);
   const entry = remoteEntry(peerName, dial, trust, understandsAliases(own));
+  const whose = { intents: [intent], about: { [intent]: member } };
   return [
-    sealedWish(peerName, entry, intent),
-    sealedWish(keys.ca, trust.pem, intent),
-    certificateWish(keys.cert, "cert", shown, intent),
-    certificateWish(keys.key, "key", shown, intent),
+    sealedWish(peerName, entry, whose),
+    sealedWish(keys.ca, trust.pem, whose),
+    certificateWish(keys.cert, "cert", shown, whose),
+    certificateWish(keys.key, "key", shown, whose),
   ];
 }
 
-const sealedWish = (path: string, text: string, intent: string): ShareWish => ({
+/** For whom a wish is, and of whom. */
+type Whose = Required<Pick<ShareWish, "intents" | "about">>;
+
+const sealedWish = (path: string, text: string, whose: Whose): ShareWish => ({
   path,
   value: sealedHash(text),
   secret: true,
   sealed: text,
-  intents: [intent],
+  ...whose,
 });
 
-function certificateWish(path: string, part: "cert" | "key", { how }: Shown, intent: string): ShareWish {
-  const common = { path, secret: true, intents: [intent] } as const;
+function certificateWish(path: string, part: "cert" | "key", { how }: Shown, whose: Whose): ShareWish {
+  const common = { path, secret: true, ...whose } as const;
   switch (how.do) {
     case "keep":
       return { ...common, value: how.hashes[part] };

@@ -2,22 +2,23 @@
 
 import type { Diagnostic } from "../core/diagnostic.ts";
 import { appendAll, appendTo } from "../core/list.ts";
-import type { Content, Desired } from "../core/plan.ts";
-import type { Evidence, Poll, Report, Sample } from "../core/provider.ts";
+import type { Content, Desired, Fields } from "../core/plan.ts";
+import type { Evidence, Report, Sample } from "../core/provider.ts";
 import type { ClusterId } from "../core/world.ts";
-import type { CiliumFact } from "./fact.ts";
 import { find } from "./diagnostics-kinds.ts";
 import type { FlowVerdict, PolicyFacts } from "./facts.ts";
-import { type Consideration, considerIntent } from "./intent-policies.ts";
+import { type Consideration, considerIntent, type WantedPolicy } from "./intent-policies.ts";
 import { intentsGap, keptBecause, meshFinder } from "./kind-gate.ts";
-import type { KindPlan, PlanContext, TargetPart } from "./kind-plan.ts";
-import { judge, moment, namedClusters, settledReport, type StatusInput } from "./kind-status.ts";
+import type { KindPlan, Narrowed, PlanContext, TargetPart } from "./kind-plan.ts";
+import { foundOf, judge, moment, namedClusters, settledReport, type StatusInput } from "./kind-status.ts";
 import type { MeshMember } from "./mesh-state.ts";
 import { intentField, ownKeys, ownLabels, slotOf } from "./own-object.ts";
 import { policyItems, policyNames, policySpecField } from "./own-policies.ts";
+import { policyLookups } from "./policy-lookups.ts";
 import { combineVerdicts, probePoll } from "./probe.ts";
 import { relayOf } from "./relay.ts";
 import { connectivitySamples } from "./samples.ts";
+import type { DoubtedObject } from "./share-objects.ts";
 
 const words = { done: "Applied", doing: "Applying", allDone: "AllClustersApplied" };
 
@@ -30,17 +31,25 @@ export function planConnectivityIntents(context: PlanContext): KindPlan {
   const isBlocked = (intent: string, { view }: MeshMember): boolean =>
     byMember.get(intent)?.some((each) => each.member.view.id === view.id && each.isBlocked) ?? false;
 
+  const isUnsure = (intent: string, { id }: { readonly id: ClusterId }): boolean =>
+    byMember.get(intent)?.some((each) => each.member.view.id === id && each.isUnsure === true) ?? false;
+
   const desired = new Map<ClusterId, Desired[]>();
+  const narrowed = new Map<ClusterId, Narrowed[]>();
+  const doubted = new Map<ClusterId, DoubtedObject[]>();
   const taken = new Set<string>();
   const takenKey = (target: ClusterId, intent: string, item: string): string => JSON.stringify([target, intent, item]);
   for (const { intent, gate, members } of all) {
     if (gate.state !== "open") continue;
-    for (const { member, policies } of members) {
+    for (const { member, policies, doubted: kept = [] } of members) {
+      for (const each of kept) appendTo(doubted, member.view.id, each);
       for (const policy of policies) {
         if (policy.takenBy !== undefined) {
           taken.add(takenKey(member.view.id, intent.id, slotOf(policy.kind, policy.name)));
           continue;
         }
+        const fields = { [policySpecField]: policy.spec, [intentField]: intent.id };
+        if (policy.leaving.length > 0) appendTo(narrowed, member.view.id, narrowedPolicy(intent.id, policy, fields));
         appendTo(desired, member.view.id, {
           kind: policy.kind,
           name: policy.name,
@@ -50,7 +59,7 @@ export function planConnectivityIntents(context: PlanContext): KindPlan {
           claims: [],
           claimsPath: "",
           labels: ownLabels(context.instance, intent.id),
-          fields: { [policySpecField]: policy.spec, [intentField]: intent.id },
+          fields,
           because: "IntentApplied",
           reasons: { [policySpecField]: "PolicyChanged" },
         });
@@ -63,13 +72,17 @@ export function planConnectivityIntents(context: PlanContext): KindPlan {
   const damaged: Diagnostic[] = [];
   for (const view of context.world.clusters) {
     const isTold = (intent: string, item: string): boolean => taken.has(takenKey(view.id, intent, item));
-    const { items, findings } = policyItems(view, names, { gap, gates, view, isBlocked }, { context, isTold });
+    const fate = { gap, gates, view, isBlocked, isUnsure };
+    const { items, findings } = policyItems(view, names, fate, { context, isTold });
     appendAll(damaged, findings);
     const wanted = desired.get(view.id) ?? [];
-    if (items.length > 0 || wanted.length > 0) perTarget.set(view.id, { desired: wanted, items });
+    if (items.length === 0 && wanted.length === 0) continue;
+    const less = { narrowed: narrowed.get(view.id) ?? [], doubted: doubted.get(view.id) ?? [] };
+    perTarget.set(view.id, { desired: wanted, items, ...less });
   }
 
-  const polls = new Map<ClusterId, Poll<CiliumFact>[]>();
+  const { polls: lookups, suspects } = policyLookups(context);
+  const polls = new Map([...lookups].map(([target, list]) => [target, [...list]]));
   const reports = new Map<string, (evidence: Evidence) => Report>();
   const samples: Sample[] = [];
   const diagnostics = damaged.filter(({ mesh }) => mesh === undefined);
@@ -108,6 +121,21 @@ export function planConnectivityIntents(context: PlanContext): KindPlan {
     reports,
     polls,
     samples,
+    suspects,
+  };
+}
+
+/** A policy that names fewer clusters: each of them is a part that passes the last gate. */
+function narrowedPolicy(intent: string, { kind, name, leaving, specWith }: WantedPolicy, fields: Fields): Narrowed {
+  const slot = slotOf(kind, name);
+  const pathOf = (cluster: string): string => `cluster/${cluster}`;
+  return {
+    slot,
+    parts: leaving.map(({ cluster, edit }) => ({ slot, path: pathOf(cluster), intents: [intent], edits: [edit] })),
+    keeping: (paths) => {
+      const staying = leaving.flatMap(({ cluster }) => (paths.has(pathOf(cluster)) ? [cluster] : []));
+      return { ...fields, [policySpecField]: specWith(staying) };
+    },
   };
 }
 
@@ -157,7 +185,7 @@ function reportOf(
       probeStatus: verdict === undefined ? undefined : probeStatus(verdict, previous?.probeStatus, nowMs),
     },
     conditions: [...conditions, { type: "Reachable", ...reachable }],
-    findings,
+    findings: foundOf(intent, findings, evidence),
   });
 }
 

@@ -26,7 +26,10 @@ export const overlapMs = 3_600_000;
 const dayMs = 86_400_000;
 const renewalMaxMs = 30 * dayMs;
 const leafMs = 365 * dayMs;
-const backdatedMs = 300_000;
+/** Valid from yesterday on, so that nobody refuses it because of a clock, ours or its own; never before its authority. */
+const backdatedMs = dayMs;
+/** What certificates of others may be ahead of our clock. */
+const skewMs = 300_000;
 
 /** What is asked about certificates again and again, and answered once. */
 export type CertificateMemory = {
@@ -226,7 +229,7 @@ function isDue({ certificates: [leaf] }: CredentialFacts, nowMs: number): boolea
 
 const isValid = (certificate: CertificateFacts | undefined, nowMs: number): boolean =>
   certificate !== undefined &&
-  (nowMs === 0 || (certificate.notBeforeMs - backdatedMs <= nowMs && nowMs < certificate.notAfterMs));
+  (nowMs === 0 || (certificate.notBeforeMs - skewMs <= nowMs && nowMs < certificate.notAfterMs));
 
 function reasonOf(
   remote: CredentialFacts | undefined,

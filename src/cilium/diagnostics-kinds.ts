@@ -1,20 +1,18 @@
 // Every code that the planners of GlobalService, ConnectivityIntent, ExposedService and Fabric report, each with what is
 // wrong, why it matters and what to do about it. The troubleshooting texts of the old provider are kept word for word.
 
+import { word } from "../core/command.ts";
 import {
   type Diagnostic,
   type Explanation,
   explainer,
   listSome,
-  quote,
   type ValuesOf,
   type Where,
 } from "../core/diagnostic.ts";
+import { quote } from "../core/shown.ts";
 
 const entry = <P>(explanation: Explanation<P>): Explanation<P> => explanation;
-
-/** A name in a command line; one that is no Kubernetes name is quoted, so that pasting the line is safe. */
-const word = (name: string): string => (/^[A-Za-z0-9._-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`);
 
 /** The command that opens the intent that a finding is about; in a workspace, it is to be run there. */
 function edit({ mesh }: Where): string {
@@ -28,6 +26,24 @@ function look(kind: string, object: string, { subject }: Where): string {
   const [name = "", namespace] = object.split("/").toReversed();
   const place = namespace === undefined ? "" : `-n ${word(namespace)} `;
   return `kubectl ${place}get ${kind.toLowerCase()} ${word(name)} -o yaml on cluster ${subject.cluster ?? "<cluster>"}`;
+}
+
+type MissingValues = {
+  readonly kind: "Secret" | "Service";
+  readonly objects: readonly string[];
+  readonly what: "key" | "annotation";
+  readonly parts: readonly string[];
+};
+
+/** The command that takes keys or annotations away from the first of several objects. */
+function removal({ kind, objects, parts }: MissingValues, { subject }: Where): string {
+  const [namespace = "", name = ""] = (objects[0] ?? "").split("/");
+  const patch = JSON.stringify({ data: Object.fromEntries(parts.map((key) => [key, null])) });
+  const command =
+    kind === "Secret"
+      ? `patch secret ${word(name)} --type merge -p ${word(patch)}`
+      : `annotate service ${word(name)} ${parts.map((key) => word(`${key}-`)).join(" ")}`;
+  return `kubectl -n ${word(namespace)} ${command} on cluster ${subject.cluster ?? "<cluster>"}`;
 }
 
 /** The catalogue of codes; `docs/diagnostics-cilium-kinds.md` has a section for each. */
@@ -80,6 +96,13 @@ export const kindsCatalogue = {
     what: (v) => `what was recorded on ${v.kind} ${v.object} cannot be read: what we wrote there before may stay`,
     why: "Somebody changed annotation causeway.dev/shares-…, which says what of the object is ours and what was there before. Nothing is taken away by guessing.",
     fix: (v, where) => `${look(v.kind, v.object, where)}; take away what nobody needs, then that annotation`,
+  }),
+  RecordMissing: entry<MissingValues>({
+    severity: "warning",
+    what: (v) =>
+      `${v.what} ${listSome(v.parts)} of ${v.kind} ${listSome(v.objects)} may be ours, and no record says so: it stays as it is`,
+    why: "Annotation causeway.dev/shares-… says what of an object is ours. It is gone, or somebody else wrote this part. Nothing is taken away by guessing.",
+    fix: (v, where) => `if nobody needs it, remove it: ${removal(v, where)}`,
   }),
   // — Services —
   ServiceNotFound: entry<{ service: string }>({

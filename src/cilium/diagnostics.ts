@@ -1,12 +1,13 @@
 // Every code that is reported of meshes of clusters that run Cilium, each with what is wrong, why it matters and what to
 // do. Texts that the documentation of the old provider tells people to search for begin a message, word for word.
 
-import { type Explanation, explainer, quote, type ValuesOf, type Where } from "../core/diagnostic.ts";
+import { type Explanation, explainer, listSome, type ValuesOf, type Where } from "../core/diagnostic.ts";
+import { forceAnnotation } from "../core/provider.ts";
+import { quote } from "../core/shown.ts";
+import { word } from "../core/command.ts";
+import type { Way } from "./edit.ts";
 
 const entry = <P>(explanation: Explanation<P>): Explanation<P> => explanation;
-
-/** A name in a command line; one that is no Kubernetes name is quoted, so that pasting the line is safe. */
-const word = (name: string): string => (/^[A-Za-z0-9._-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`);
 
 const edit = (where: Where): string => {
   const [, ...path] = (where.mesh ?? "").split("/");
@@ -39,6 +40,33 @@ const addFamilies = (lacking: Lacking): string =>
   lacking
     .map(({ cluster, family }) => `${helm(`--set ${family.toLowerCase()}.enabled=true`)} on cluster ${cluster}`)
     .join(", or ");
+
+type HeldValues = { readonly objects: readonly string[] } & (
+  | { readonly until: string | undefined; readonly approve: string }
+  | { readonly doubt: string; readonly way: Way }
+);
+
+const untilText = ({ until }: { readonly until: string | undefined }): string =>
+  until === undefined ? "until the grace period is over" : `until ${until}`;
+
+/** What settles a doubt about a mesh. */
+function wayOut(way: Way, where: Where): string {
+  switch (way.settle) {
+    case "spec":
+      return `name clusters that are there: ${edit(where)}`;
+    case "suspend":
+      return `take spec.suspend away when the mesh may change again: ${edit(where)}`;
+    case "kubeconfig": {
+      const approved = way.approve === undefined ? "" : `; if it leads where it should, approve that: ${way.approve}`;
+      return `put the kubeconfig right: ${kubeconfigsOf(way.clusters)}${approved}; or correct the name in the spec, or take it out of it: ${edit(where)}`;
+    }
+    case "identity":
+      return `give it a cluster-name and a cluster-id that no other cluster has: kubectl -n kube-system get configmap cilium-config -o jsonpath='{.data.cluster-name} {.data.cluster-id}' on cluster ${listSome(way.clusters)}; or put its kubeconfig right: ${kubeconfigsOf(way.clusters)}`;
+  }
+}
+
+const kubeconfigsOf = (clusters: readonly string[]): string =>
+  `kubectl get cluster ${clusters.map(word).join(" ")} -o custom-columns=NAME:.metadata.name,KUBECONFIG:.status.kubeconfigSecretRef.name`;
 
 /** The catalogue of codes; `docs/diagnostics-cilium.md` has a section for each. */
 export const meshCatalogue = {
@@ -76,9 +104,10 @@ export const meshCatalogue = {
   }),
   ClusterTaken: entry<{ name: string }>({
     severity: "error",
-    what: ({ name }) => `cluster ${quote(name)} cannot be used: the name belongs to a cluster of somebody else`,
-    why: "Clusters are found by name; the one that the management plane marks as its owner has it, and without a mark the oldest KubernetesCluster of that name.",
-    fix: (_, where) => `have the KubernetesCluster made anew under another name, and use that: ${edit(where)}`,
+    what: ({ name }) => `cluster ${quote(name)} cannot be used: no cluster of that name belongs to this workspace`,
+    why: "Clusters are found by name; the workspace for which the management plane has marked it has it (annotation kcp.io/cluster of the Cluster), and one without a mark is nobody's unless the operator trusts such clusters.",
+    fix: (_, where) =>
+      `if it is yours, have the platform mark the Cluster for this workspace; else have the KubernetesCluster made anew under another name, and use that: ${edit(where)}`,
   }),
   ClusterUnreachable: entry<{ detail: string }>({
     severity: "error",
@@ -86,6 +115,13 @@ export const meshCatalogue = {
     why: "What cannot be seen is not written to: its links stay as they are, and the others go on without it.",
     fix: (_, where) =>
       `see that cluster ${where.subject.name} is Ready in the management plane, and that its kubeconfig works`,
+  }),
+  ClusterOverBudget: entry<{ detail: string; flag: string }>({
+    severity: "error",
+    what: ({ detail }) => detail,
+    why: "No cluster may take the memory or the time of the others: its links stay as they are, and the others go on without it.",
+    fix: ({ flag }, where) =>
+      `find out what fills cluster ${where.subject.name}; if all of it is wanted, add to the arguments of the operator: ${flag}`,
   }),
   KubeconfigUnusable: entry<{ detail: string }>({
     severity: "error",
@@ -228,14 +264,56 @@ export const meshCatalogue = {
     why: "Whether the cluster is connected is told by KVStoreMesh; readyNodes is left out.",
     fix: (_, where) => `${helm("--set prometheus.enabled=true")} ${onCluster(where)}`,
   }),
+  MetricsForbidden: entry<{ file: string }>({
+    severity: "warning",
+    what: () => "the operator may not read the metrics of Cilium's Pods, so it is not known whether they are connected",
+    why: "What was asked for is written all the same. MeshConnected is Unknown, and readyNodes is left out.",
+    fix: ({ file }, where) => `kubectl apply -f ${file} ${onCluster(where)}`,
+  }),
+  RightsMissing: entry<{ action: string; object: string; command: string }>({
+    severity: "error",
+    what: ({ action, object }) =>
+      action === "create"
+        ? `${object} does not exist, and the operator may not create it`
+        : `the operator may not ${action} ${object}`,
+    why: "Every cluster decides what it grants. This one is not written; everything else is.",
+    fix: ({ command }, where) => `${command} ${onCluster(where)}`,
+  }),
   HostAliasesNeeded: entry<{ peer: string; restarts: string }>({
     severity: "info",
     what: ({ peer, restarts }) =>
       `the name of ${quote(peer)} is made known through host aliases, which restarts ${restarts}`,
     why: "Before Cilium 1.20 an address that the other side's certificate does not name is only reached that way.",
-    fix: () => "upgrade to Cilium 1.20, or put the address into clustermesh.apiserver.tls.server.extraIpAddresses",
+    fix: () =>
+      "upgrade to Cilium 1.20, or put the address into clustermesh.apiserver.tls.server.extraIpAddresses; otherwise the operator needs deploy/rbac/cilium-remote-aliases.yaml",
+  }),
+  RemovalHeld: entry<HeldValues>({
+    severity: "warning",
+    what: (values) =>
+      "doubt" in values
+        ? `${values.doubt}, so that nothing of the mesh goes: ${listSome(values.objects)}`
+        : `what the spec no longer asks for stays ${untilText(values)}: ${listSome(values.objects)}`,
+    why: (values) =>
+      "doubt" in values
+        ? "To take it away cuts connections, and while it is not clear which clusters are meant it may be the wrong ones. Time does not change that."
+        : "To take it away cuts connections, and a slip of the pen looks the same. It goes by itself when the time is over.",
+    fix: (values, where) =>
+      "doubt" in values ? wayOut(values.way, where) : `if it is meant, let it go now: ${values.approve}`,
+  }),
+  DeletesForbidden: entry<{ objects: readonly string[] }>({
+    severity: "warning",
+    what: ({ objects }) => `the policy allows no deletes, so that these stay: ${listSome(objects)}`,
+    why: "The operator runs with --upsert-only: what is deleted waits until it may clean up.",
+    fix: () =>
+      `start the operator without --upsert-only, or give up what is left with the annotation ${forceAnnotation}=true`,
   }),
   // — two clusters —
+  SameClusterTwice: entry<{ first: string; second: string }>({
+    severity: "error",
+    what: ({ first, second }) => `${first} and ${second} are one and the same cluster`,
+    why: "Two names lead to it, most likely by a wrong kubeconfig. Until that is settled nothing of the mesh is removed.",
+    fix: ({ first, second }) => `check the kubeconfigs of ${first} and ${second}: ${kubeconfigsOf([first, second])}`,
+  }),
   IdentityClash: entry<{ what: "name" | "id"; value: string; other: string; target: string }>({
     severity: "error",
     what: ({ what, value, other, target }) =>
@@ -243,6 +321,13 @@ export const meshCatalogue = {
     why: "Agents refuse the second one, or mix up the pods of the two. The one that was connected first stays.",
     fix: ({ what }, where) =>
       `give one of them another cluster.${what} with Helm ${onCluster(where)}, then restart its workloads`,
+  }),
+  ClusterExchanged: entry<{ uid: string; approve: string }>({
+    severity: "error",
+    what: ({ uid }) =>
+      `the kubeconfig leads to another cluster than the one that is joined: the name is the same, the UID ${quote(uid)} is not`,
+    why: "The other clusters are connected with the cluster that was joined. To overwrite their entries would cut it off.",
+    fix: ({ approve }) => `correct the kubeconfig; or, if this cluster is meant, approve it: ${approve}`,
   }),
   VersionSkew: entry<Pair & { older: string }>({
     severity: "error",

@@ -3,6 +3,7 @@
 import { type Diagnostic, sortDiagnostics } from "../core/diagnostic.ts";
 import { diff } from "../core/diff.ts";
 import { type CommonDocument, type HoldDocument, namedTargets, type OperationDocument } from "../core/document.ts";
+import { defaultRules, gatePlan, type GateRules } from "../core/gate.ts";
 import { appendTo } from "../core/list.ts";
 import type { Item, Operation } from "../core/plan.ts";
 import { forceAnnotation, type Provider, type Remainder } from "../core/provider.ts";
@@ -37,9 +38,11 @@ export type CiliumDocument = CommonDocument & { readonly intents: readonly Inten
 /** Renders a plan for a world. */
 export function ciliumDocument(
   world: CiliumWorld,
-  plan: CiliumPlan,
+  planned: CiliumPlan,
   provider: Provider<CiliumIntent, CiliumFact, CiliumFacts, CiliumPlan>,
+  rules: GateRules = defaultRules,
 ): CiliumDocument {
+  const plan = gatePlan(planned, world, rules);
   const summary = { create: 0, update: 0, delete: 0, touch: 0, unchanged: 0 };
   const operations: OperationDocument[] = [];
   const holds: HoldDocument[] = [];
@@ -64,6 +67,7 @@ export function ciliumDocument(
   const intents = (lastSeen(world.intents) ?? []).filter(({ kind }) => kind !== "KubernetesCluster");
   return {
     revision: world.revision,
+    durationSeconds: 0,
     operations,
     holds,
     diagnostics: sortDiagnostics([...plan.diagnostics, ...unreadable(world)]),

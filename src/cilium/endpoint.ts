@@ -6,8 +6,9 @@
 
 import type { ClusterMeshBindingSpec } from "../api/cluster-mesh-binding.ts";
 import { isIPv4, parseAddress } from "../core/net/address.ts";
-import { type Endpoint, formatEndpoint, parseEndpoint } from "../core/net/endpoint.ts";
+import { type Endpoint, formatEndpoint, isDnsName, parseEndpoint } from "../core/net/endpoint.ts";
 import { err, ok, type Result } from "../core/result.ts";
+import { quote } from "../core/shown.ts";
 import { compareText } from "../core/world.ts";
 import type { CertificateFacts, NodeFacts, ServiceFacts } from "./facts.ts";
 import type { Participant } from "./participant.ts";
@@ -67,8 +68,12 @@ function fromIngress(service: ServiceFacts, port: number): Result<Reach, NoReach
   const endpoints = service.ingress.flatMap(({ ip, hostname }): Endpoint[] => {
     const address = ip === undefined ? undefined : parseAddress(ip);
     if (address?.ok === true) return [{ host: { ip: address.value }, port }];
-    return hostname === undefined ? [] : [{ host: { dns: hostname.toLowerCase() }, port }];
+    return hostname !== undefined && isDnsName(hostname) ? [{ host: { dns: hostname.toLowerCase() }, port }] : [];
   });
+  const wrong = service.ingress.find(({ hostname }) => hostname !== undefined && !isDnsName(hostname))?.hostname;
+  if (endpoints.length === 0 && wrong !== undefined) {
+    return missing(`its load balancer is called ${quote(wrong)}, which is no DNS name`);
+  }
   if (endpoints.length === 0) return missing("its load balancer has no address yet");
   return ok({ via: "loadBalancer", endpoints: endpoints.sort(byText) });
 }
@@ -134,9 +139,8 @@ export function dialOf(
 
 /** The names of ways to a cluster that have to be resolved. */
 export function namesToResolve(service: ServiceFacts | undefined): readonly string[] {
-  return (
-    service?.ingress.flatMap(({ ip, hostname }) => (ip === undefined ? (hostname?.toLowerCase() ?? []) : [])) ?? []
-  );
+  const given = service?.ingress.flatMap(({ ip, hostname }) => (ip === undefined ? (hostname ?? []) : [])) ?? [];
+  return given.filter(isDnsName).map((name) => name.toLowerCase());
 }
 
 /** The addresses that an entry of a connection Secret leads to. */

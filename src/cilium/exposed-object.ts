@@ -2,11 +2,12 @@
 // compared and written; what a cloud's controller adds, finalizers and node ports among it, is its own.
 
 import { type ExposedServiceSpec, exposedEndpointsMax } from "../api/exposed-service.ts";
-import { quote } from "../core/diagnostic.ts";
+import { quote } from "../core/shown.ts";
 import { fieldsOf } from "../core/json.ts";
 import { shortHash } from "../core/naming.ts";
 import { parseCidr } from "../core/net/cidr.ts";
 import type { Content, Field } from "../core/plan.ts";
+import { trimEnd } from "../core/trim.ts";
 import { compareText } from "../core/world.ts";
 import type { ServiceFacts } from "./facts.ts";
 import { intentField, ownKeys } from "./own-object.ts";
@@ -29,7 +30,7 @@ export function exposedName(intent: string): string {
   if (/^[a-z]([-a-z0-9]*[a-z0-9])?$/.test(intent) && intent.length + end.length <= nameMax) return `${intent}${end}`;
   const hash = `-${shortHash(intent)}${end}`;
   const clean = intent.replace(/[^a-z0-9-]/gu, "-").replace(/^[^a-z]+/, "");
-  return `${clean.slice(0, nameMax - hash.length).replace(/-+$/, "") || "x"}${hash}`;
+  return `${trimEnd(clean.slice(0, nameMax - hash.length), "-") || "x"}${hash}`;
 }
 
 /** What is wrong with the spec of an exposure. */
@@ -104,6 +105,44 @@ export function wantedFields(input: ExposedObject): Readonly<Record<string, Fiel
   }
   for (const [key, value] of Object.entries(annotations)) fields[annotationPath + key] = value;
   return fields;
+}
+
+/**
+ * The fields that a Service which is there would lose, each with what it keeps if it may not lose anything: annotations,
+ * source ranges, ports that nothing else takes the place of, and its load balancer. What its selector is follows the
+ * user's Service, and is changed rather than taken away.
+ */
+export function lostFields(wanted: Readonly<Record<string, Field>>, present: ServiceFacts): ReadonlyMap<string, Field> {
+  const here = itemFields(present);
+  const lost = new Map<string, Field>();
+  for (const [path, value] of Object.entries(wanted)) {
+    if (path.startsWith(annotationPath) && value === null) lost.set(path, here[path] ?? null);
+  }
+  if (here["type"] === "LoadBalancer" && wanted["type"] !== "LoadBalancer") lost.set("type", "LoadBalancer");
+  const [ranges, after] = [listIn(here["sourceRanges"]), listIn(wanted["sourceRanges"])];
+  if (ranges.some((range) => !after.includes(range))) {
+    lost.set("sourceRanges", [...new Set([...ranges, ...after])].sort(compareText));
+  }
+  const ports = keptPorts(listIn(here["ports"]), listIn(wanted["ports"]));
+  if (ports.length > 0) lost.set("ports", [...listIn(wanted["ports"]), ...ports].sort(compareText));
+  return lost;
+}
+
+const listIn = (field: Field | undefined): readonly string[] =>
+  typeof field === "object" && field !== null ? field : [];
+
+/** The ports that go without another one of their name or number: ports of one Service differ in both, and have names. */
+function keptPorts(before: readonly string[], after: readonly string[]): readonly string[] {
+  const taken = after.map((text) => fieldsOf(JSON.parse(text)));
+  const gone = before.filter((text) => !after.includes(text));
+  return gone.filter((text) => {
+    const { name, port, protocol } = fieldsOf(JSON.parse(text));
+    const isNamed = name !== null && taken.every((each) => each["name"] !== null);
+    return (
+      isNamed &&
+      !taken.some((each) => each["name"] === name || (each["port"] === port && each["protocol"] === protocol))
+    );
+  });
 }
 
 /** The same fields of a Service that is there. */

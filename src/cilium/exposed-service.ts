@@ -4,23 +4,27 @@
 import { type Diagnostic, listSome } from "../core/diagnostic.ts";
 import { appendTo } from "../core/list.ts";
 import { labelValue } from "../core/naming.ts";
-import type { Desired, Item } from "../core/plan.ts";
+import type { Desired, Field, Item } from "../core/plan.ts";
 import type { Evidence, Report, Sample } from "../core/provider.ts";
-import { type ClusterId, compareText, lastSeen } from "../core/world.ts";
+import { sameJson } from "../core/json.ts";
+import { type ClusterId, type ClusterView, compareText, lastSeen } from "../core/world.ts";
 import { find } from "./diagnostics-kinds.ts";
+import { editOf } from "./edit.ts";
 import { endpointsOf, type ExposedEndpoint } from "./exposed-endpoints.ts";
 import {
   exposedName,
   exposureProblems,
   itemFields,
   loadBalancerKeys,
+  lostFields,
   portsToExpose,
   wantedFields,
 } from "./exposed-object.ts";
-import type { ServiceFacts } from "./facts.ts";
+import type { CiliumFacts, ServiceFacts } from "./facts.ts";
 import type { ExposedServiceIntent } from "./intent.ts";
 import {
   byAge,
+  editAt,
   type Gate,
   gateOf,
   intentsGap,
@@ -29,13 +33,21 @@ import {
   meshFinder,
   type OutcomeGap,
 } from "./kind-gate.ts";
-import { type KindPlan, type PlanContext, shareKey, shareKinds, type TargetPart, wholeKinds } from "./kind-plan.ts";
+import {
+  type KindPlan,
+  type Narrowed,
+  type PlanContext,
+  shareKey,
+  shareKinds,
+  type TargetPart,
+  wholeKinds,
+} from "./kind-plan.ts";
 import { foundOf, judge, namedClusters, type Outcome, settledReport, type StatusInput } from "./kind-status.ts";
 import type { MeshMember } from "./mesh-state.ts";
 import { damageFinding, type Maker, makerByName, ownItem, ownKeys, ownLabels, slotOf } from "./own-object.ts";
 import { exposureSamples } from "./samples.ts";
 import { globalAnnotations, joinWishes } from "./service-annotations.ts";
-import { chooseMembers } from "./service-checks.ts";
+import { chooseMembers, namesUnknown } from "./service-checks.ts";
 import type { ShareWish } from "./share.ts";
 
 const words = { done: "Exposed", doing: "Exposing", allDone: "AllClustersExposed" };
@@ -54,13 +66,14 @@ type Considered = {
 type Wanted = {
   readonly context: PlanContext;
   readonly desired: Map<ClusterId, Desired[]>;
+  readonly narrowed: Map<ClusterId, Narrowed[]>;
   readonly wishes: Map<ClusterId, Map<string, ShareWish[]>>;
 };
 
 /** Plans all ExposedServices. */
 export function planExposedServices(context: PlanContext): KindPlan {
   const meshOf = meshFinder(context.meshes);
-  const wanted: Wanted = { context, desired: new Map(), wishes: new Map() };
+  const wanted: Wanted = { context, desired: new Map(), narrowed: new Map(), wishes: new Map() };
   const all = context.intents.exposedServices.toSorted(byAge).map((intent): Considered => {
     const { gate, findings } = gateOf(intent, meshOf, () => exposureProblems(intent.object.spec));
     const each = { intent, gate, outcomes: [], endpoints: [], findings: [...findings], blocked: new Set<ClusterId>() };
@@ -70,16 +83,24 @@ export function planExposedServices(context: PlanContext): KindPlan {
   const gates = new Map(all.map(({ intent, gate }) => [intent.id, gate]));
   const blocked = new Map(all.map(({ intent, blocked: where }) => [intent.id, where]));
   const isBlocked = (intent: string, { view }: MeshMember): boolean => blocked.get(intent)?.has(view.id) ?? false;
+  // Whoever names a cluster that is not there has most likely mistyped it.
+  const unsure = new Set(all.flatMap(({ intent, outcomes }) => (namesUnknown(outcomes) ? [intent.id] : [])));
+  const isUnsure = (intent: string): boolean => unsure.has(intent);
   const gap = intentsGap(context);
   const perTarget = new Map<ClusterId, TargetPart>();
   const damaged: Diagnostic[] = [];
+  const suspects: NonNullable<KindPlan["suspects"]>[number][] = [];
   for (const view of context.world.clusters) {
     const desired = wanted.desired.get(view.id) ?? [];
-    const fate = { gap, gates, view, isBlocked };
+    const fate = { gap, gates, view, isBlocked, isUnsure };
     const items: Item[] = [];
     for (const service of lastSeen(view.observed)?.services.values() ?? []) {
       const maker = exposedMaker(service, context);
-      if (maker.who === "nobody") continue;
+      if (maker.who === "nobody") {
+        const object = `Service ${service.namespace}/${service.name} (it has none of our marks)`;
+        for (const intent of resembled(service, all, view)) suspects.push({ intent, target: view.id, object });
+        continue;
+      }
       const item = ownItem(objectOf(service), maker, fate);
       items.push(item);
       if (maker.who === "another" || maker.intent !== undefined) continue;
@@ -90,7 +111,8 @@ export function planExposedServices(context: PlanContext): KindPlan {
       if (found.mesh === undefined) damaged.push(found);
       else intent?.findings.push(found);
     }
-    if (items.length > 0 || desired.length > 0) perTarget.set(view.id, { desired, items });
+    const narrowed = wanted.narrowed.get(view.id) ?? [];
+    if (items.length > 0 || desired.length > 0) perTarget.set(view.id, { desired, items, narrowed });
   }
   const reports = new Map<string, (evidence: Evidence) => Report>();
   const samples: Sample[] = [];
@@ -112,22 +134,49 @@ export function planExposedServices(context: PlanContext): KindPlan {
       if (gate === undefined || view === undefined) return false;
       return keptBecause(gate, view, (member) => isBlocked(intent, member)) !== undefined;
     },
+    editOf: (intent, target, object) => {
+      const [gate, view] = [gates.get(intent), views.get(target)];
+      return gate?.state !== "open" || view === undefined ? undefined : editAt(gate, view, object, isUnsure(intent));
+    },
     diagnostics: [...all.flatMap(({ findings }) => findings), ...damaged],
     reports,
     polls: new Map(),
     samples,
+    suspects,
   };
+}
+
+/** The intents that are being deleted and could have made a Service that carries no marks: it does what theirs would. */
+function resembled(
+  { namespace, name, type, selector }: ServiceFacts,
+  all: readonly Considered[],
+  { observed }: ClusterView<CiliumFacts>,
+): readonly string[] {
+  const services = lastSeen(observed)?.services;
+  // Whatever the exposure is now: it may have been edited since.
+  if (type !== "LoadBalancer" && type !== "NodePort") return [];
+  return all.flatMap(({ intent: { id, place, terminating, object } }) => {
+    const { serviceRef } = object.spec;
+    const where = serviceRef.namespace ?? place.namespace;
+    if (!terminating || where !== namespace || exposedName(place.name) !== name) return [];
+    const users = services?.get(`${where}/${serviceRef.name}`);
+    return users === undefined || sameJson(users.selector, selector) ? [id] : [];
+  });
 }
 
 /** Tells who made a Service. Its name alone proves little: of the two marks that name the intent, one must agree with it. */
 function exposedMaker({ name, labels, shared }: ServiceFacts, { instance, intents }: PlanContext): Maker {
-  return makerByName(labels, shared.annotations, instance, () => {
-    const claimed = shared.annotations[ownKeys.intent] ?? "";
-    const called = claimed.slice(claimed.lastIndexOf("/") + 1);
-    if (claimed.startsWith("ExposedService/") && exposedName(called) === name) return claimed;
+  const claimed = shared.annotations[ownKeys.intent] ?? "";
+  const called = claimed.slice(claimed.lastIndexOf("/") + 1);
+  const isClaimed = claimed.startsWith("ExposedService/") && exposedName(called) === name;
+  const maker = makerByName(labels, shared.annotations, instance, () => {
+    if (isClaimed) return claimed;
     const labelled = intents.exposedServices.find(({ id }) => labels[ownKeys.intent] === labelValue(id));
     return labelled !== undefined && exposedName(labelled.place.name) === name ? labelled.id : undefined;
   });
+  const isOthers = labels[ownKeys.instance] !== undefined && labels[ownKeys.instance] !== labelValue(instance);
+  // Without labels it does not say which Causeway made it: it may be ours, and is put right while it is wanted.
+  return maker.who === "nobody" && isClaimed && !isOthers ? { who: "us", intent: undefined, claimed } : maker;
 }
 
 const objectOf = (
@@ -237,9 +286,14 @@ function exposeOn(each: Considered, member: MeshMember, wanted: Wanted): Failed 
     findings.push(find("LoadBalancerChanged", intent, member.name, values));
   }
   const fields = wantedFields({ intent: intent.id, spec, service: users, ports, elbId: elb ?? member.elbId, present });
+  const lost = present === undefined ? new Map<string, Field>() : lostFields(fields, present);
+  // What the last gate keeps of it is no work to be done.
   const isWritten =
-    present !== undefined && Object.entries(fields).every(([path, value]) => sameField(present, path, value));
-  if (gate.state === "open") want(each, member, wanted, { name, fields, service: users });
+    present !== undefined &&
+    Object.entries(fields).every(
+      ([path, value]) => sameField(present, path, value) || sameField(present, path, lost.get(path)),
+    );
+  if (gate.state === "open") want(each, member, wanted, { name, fields, lost, service: users });
   const shown = isWritten ? endpointsOf({ member, facts, spec, service: present }) : [];
   if (shown.length === 0) endpoints.push({ clusterName: member.name, ready: false });
   for (const endpoint of shown) endpoints.push(endpoint);
@@ -275,10 +329,16 @@ function flawsOf({ intent, outcomes, endpoints }: Considered): readonly OutcomeG
 function want(
   { intent }: Considered,
   { view }: MeshMember,
-  { context, desired, wishes }: Wanted,
-  object: { readonly name: string; readonly fields: Desired["fields"]; readonly service: ServiceFacts },
+  { context, desired, narrowed, wishes }: Wanted,
+  object: {
+    readonly name: string;
+    readonly fields: Desired["fields"];
+    readonly lost: ReadonlyMap<string, Field>;
+    readonly service: ServiceFacts;
+  },
 ): void {
   const slot = slotOf(wholeKinds.exposedService, object.name);
+  if (object.lost.size > 0) appendTo(narrowed, view.id, narrowedService(intent, slot, object));
   appendTo(desired, view.id, {
     kind: wholeKinds.exposedService,
     name: object.name,
@@ -300,6 +360,20 @@ function want(
   for (const [path, value] of globalAnnotations) appendTo(objects, key, { path, value, intents: [intent.id] });
 }
 
+/** A Service of ours that loses something of its own: each is a part that passes the last gate. */
+function narrowedService(
+  intent: ExposedServiceIntent,
+  slot: string,
+  { fields, lost }: { readonly fields: Desired["fields"]; readonly lost: ReadonlyMap<string, Field> },
+): Narrowed {
+  const edits = [editOf(intent, slot)];
+  return {
+    slot,
+    parts: [...lost.keys()].map((path) => ({ slot, path, intents: [intent.id], edits })),
+    keeping: (paths) => ({ ...fields, ...Object.fromEntries([...lost].filter(([path]) => paths.has(path))) }),
+  };
+}
+
 function reportOf(each: Considered, evidence: Evidence, nowMs: number): Report {
   const { intent, gate, outcomes, endpoints, findings } = each;
   const input: StatusInput = { gate, words, outcomes, flaws: flawsOf(each) };
@@ -313,6 +387,6 @@ function reportOf(each: Considered, evidence: Evidence, nowMs: number): Report {
     nowMs,
     fields: { phase, endpoints: all.sort((a, b) => compareText(a.clusterName, b.clusterName)) },
     conditions,
-    findings: foundOf(findings, evidence),
+    findings: foundOf(intent, findings, evidence),
   });
 }

@@ -1,5 +1,6 @@
 // One thing read of one object of a cluster, or of one answer: what watches and polls give, before it is put together.
 
+import type { Unanswered } from "../core/provider.ts";
 import type {
   ApiserverFacts,
   ConfigFacts,
@@ -60,6 +61,10 @@ export type CiliumFact =
     }
   | { readonly type: "ciliumNode"; readonly name: string; readonly podCidrs: readonly string[] }
   | { readonly type: "policy"; readonly policy: PolicyFacts }
+  /** What a policy was found to be that was asked for by its name; nothing, if there is none. */
+  | { readonly type: "namedPolicy"; readonly slot: string; readonly policy: PolicyFacts | undefined }
+  /** A policy that was asked for by its name, and why nobody knows. */
+  | { readonly type: "unknownPolicy"; readonly slot: string; readonly why: Unanswered }
   | { readonly type: "kvstoremesh"; readonly remotes: PolledRemotes }
   | { readonly type: "agentRemotes"; readonly remotes: PolledRemotes }
   /** What Hubble saw of the traffic that an intent is about. */

@@ -1,7 +1,7 @@
 // What is watched on every cluster, and how what was read becomes one value.
 
 import { fieldsOf, sameJson, textOf } from "../core/json.ts";
-import type { Seen, Watched } from "../core/provider.ts";
+import type { Seen, Unanswered, Watched } from "../core/provider.ts";
 import type { Resource, Scope } from "../core/resource.ts";
 import { compareText } from "../core/world.ts";
 import type { CiliumFact } from "./fact.ts";
@@ -90,9 +90,7 @@ function readRemoteUsers(raw: unknown): CiliumFact {
     ...Object.fromEntries(users.map(({ name, role }) => [userPath(name), role])),
   };
   const shared = sharedMetadata(raw);
-  const isAlone = Object.keys(data).every((key) => key === usersKey);
-  const isOtherwiseEmpty = shared.isOtherwiseEmpty && isAlone;
-  return { type: "remoteUsers", shared: { ...shared, values, isOtherwiseEmpty }, text };
+  return { type: "remoteUsers", shared: { ...shared, values }, text };
 }
 
 /** Whether two readings mean the same: versions of objects, heartbeats and whatever is not kept make no difference. */
@@ -110,8 +108,10 @@ function meaningOf(fact: CiliumFact): unknown {
     case "service":
       return { ...versionless(fact.service), type: fact.type, shared: versionless(fact.service.shared) };
     case "policy":
+    case "namedPolicy":
       // A policy is written as a whole, so each of its versions counts.
       return fact;
+    case "unknownPolicy":
     case "config":
     case "credential":
     case "pod":
@@ -166,7 +166,8 @@ export function assembleFacts(namespace: string): (seen: Seen<CiliumFact>) => Ci
       services: parts.services,
       endpoints: new Map([...parts.endpoints].map(([service, ready]) => [service, ready.size])),
       namespaces: parts.namespaces,
-      policies: parts.policies,
+      policies: withNamed(parts.policies, parts.named),
+      policyLookups: parts.policyLookups,
       policyKindsServed: {
         namespaced: !missing.has(resources.networkPolicies),
         clusterwide: !missing.has(resources.clusterwidePolicies),
@@ -177,6 +178,14 @@ export function assembleFacts(namespace: string): (seen: Seen<CiliumFact>) => Ci
       flows: parts.flows,
     };
   };
+}
+
+/** What a watch shows is newer than what was asked for. */
+function withNamed(seen: readonly PolicyFacts[], named: readonly PolicyFacts[]): readonly PolicyFacts[] {
+  if (named.length === 0) return seen;
+  const keyOf = ({ kind, namespace, name }: PolicyFacts): string => JSON.stringify([kind, namespace ?? null, name]);
+  const known = new Set(seen.map(keyOf));
+  return [...seen, ...named.filter((policy) => !known.has(keyOf(policy)))];
 }
 
 /** The key of a peer among what is known of connection Secrets. */
@@ -200,6 +209,8 @@ type Parts = {
   readonly endpoints: Map<string, Set<string>>;
   readonly namespaces: Map<string, string | undefined>;
   readonly policies: PolicyFacts[];
+  readonly named: PolicyFacts[];
+  readonly policyLookups: Map<string, "known" | Unanswered>;
   readonly polledKvstoremesh: PolledRemotes[];
   readonly polledAgents: PolledRemotes[];
   readonly flows: Map<string, FlowVerdict>;
@@ -221,6 +232,8 @@ function partsOf(facts: readonly CiliumFact[]): Parts {
     endpoints: new Map(),
     namespaces: new Map(),
     policies: [],
+    named: [],
+    policyLookups: new Map(),
     polledKvstoremesh: [],
     polledAgents: [],
     flows: new Map(),
@@ -270,6 +283,13 @@ function take(fact: CiliumFact, parts: Parts): void {
       break;
     case "policy":
       parts.policies.push(fact.policy);
+      break;
+    case "namedPolicy":
+      parts.policyLookups.set(fact.slot, "known");
+      if (fact.policy !== undefined) parts.named.push(fact.policy);
+      break;
+    case "unknownPolicy":
+      parts.policyLookups.set(fact.slot, fact.why);
       break;
     case "kvstoremesh":
       parts.polledKvstoremesh.push(fact.remotes);

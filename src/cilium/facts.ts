@@ -1,5 +1,6 @@
 // What is known of one cluster that runs Cilium. No secret is in it but what is sealed.
 
+import type { Unanswered } from "../core/provider.ts";
 import type { Redacted } from "../core/redacted.ts";
 import type { SharedObject } from "./share.ts";
 
@@ -83,7 +84,7 @@ export type RemoteView = {
 /** What a pod said of the remote clusters it knows, or why it could not be asked. */
 export type PolledRemotes =
   | { readonly ok: true; readonly pod: string; readonly remotes: readonly RemoteView[] }
-  | { readonly ok: false; readonly pod: string; readonly detail: string };
+  | { readonly ok: false; readonly pod: string; readonly detail: string; readonly isForbidden?: true };
 
 /** A pod of Cilium's own. */
 export type PodFacts = {
@@ -153,7 +154,10 @@ export type CiliumFacts = {
   readonly endpoints: ReadonlyMap<string, number>;
   /** Namespaces, with what they say about being shared (`clustermesh.cilium.io/global`). */
   readonly namespaces: ReadonlyMap<string, string | undefined>;
+  /** Those that carry our label, and those that were asked for by name. */
   readonly policies: readonly PolicyFacts[];
+  /** What came of asking for policies, `<kind>/<name>`, by name: it is known, or why not. */
+  readonly policyLookups?: ReadonlyMap<string, "known" | Unanswered>;
   readonly policyKindsServed: { readonly namespaced: boolean; readonly clusterwide: boolean };
   readonly pods: readonly PodFacts[];
   readonly polledKvstoremesh: readonly PolledRemotes[];

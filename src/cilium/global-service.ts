@@ -6,13 +6,13 @@ import { type ClusterId, compareText } from "../core/world.ts";
 import { find } from "./diagnostics-kinds.ts";
 import type { CiliumFacts, ServiceFacts } from "./facts.ts";
 import type { GlobalServiceIntent } from "./intent.ts";
-import { byAge, type Gate, gateOf, keptBecause, memberGap, meshFinder, type OutcomeGap } from "./kind-gate.ts";
+import { byAge, editAt, type Gate, gateOf, keptBecause, memberGap, meshFinder, type OutcomeGap } from "./kind-gate.ts";
 import { type KindPlan, type PlanContext, shareKey, shareKinds } from "./kind-plan.ts";
 import { foundOf, judge, namedClusters, type Outcome, settledReport, type StatusInput } from "./kind-status.ts";
 import type { MeshMember, MeshState } from "./mesh-state.ts";
 import { globalServiceSamples } from "./samples.ts";
 import { type AnnotationPlan, planAnnotations } from "./service-annotations.ts";
-import { chooseMembers, serviceFlaws } from "./service-checks.ts";
+import { chooseMembers, namesUnknown, serviceFlaws } from "./service-checks.ts";
 import { type ServiceIndex, serviceIndex } from "./service-index.ts";
 import type { ShareWish } from "./share.ts";
 
@@ -39,13 +39,20 @@ type Place = { readonly member: MeshMember; readonly facts: CiliumFacts; readonl
 export function planGlobalServices(context: PlanContext): KindPlan {
   const meshOf = meshFinder(context.meshes);
   const index = serviceIndex();
-  const all = context.intents.globalServices.map((intent) => consider(intent, meshOf(intent), meshOf, index));
+  const all = context.intents.globalServices.map((intent) =>
+    consider(intent, { meshOf, index, allowed: context.options.globalAnnotations }),
+  );
   const wishes = new Map<ClusterId, Map<string, Map<string, ShareWish>>>();
   for (const each of all.toSorted((a, b) => byAge(a.intent, b.intent))) {
     if (each.gate.state === "open") for (const place of each.places) wish(each, place, wishes);
   }
   const gates = new Map(all.map(({ intent, gate }) => [intent.id, gate]));
   const views = new Map(context.world.clusters.map((view) => [view.id, view]));
+  // Whoever makes Services global and means none of them any more has most likely mistyped the selector; whoever names a
+  // cluster that is not there, that one.
+  const unsure = new Set(
+    all.flatMap(({ intent, places, outcomes }) => (places.length === 0 || namesUnknown(outcomes) ? [intent.id] : [])),
+  );
   const reports = new Map<string, (evidence: Evidence) => Report>();
   const samples: Sample[] = [];
   for (const each of all) {
@@ -65,6 +72,11 @@ export function planGlobalServices(context: PlanContext): KindPlan {
       const [gate, view] = [gates.get(intent), views.get(target)];
       return gate !== undefined && view !== undefined && keptBecause(gate, view, () => false) !== undefined;
     },
+    editOf: (intent, target, object) => {
+      const [gate, view] = [gates.get(intent), views.get(target)];
+      if (gate?.state !== "open" || view === undefined) return undefined;
+      return editAt(gate, view, object, unsure.has(intent));
+    },
     diagnostics: all.flatMap(({ findings }) => findings),
     reports,
     polls: new Map(),
@@ -72,15 +84,19 @@ export function planGlobalServices(context: PlanContext): KindPlan {
   };
 }
 
-function consider(
-  intent: GlobalServiceIntent,
-  mesh: MeshState | undefined,
-  meshOf: ReturnType<typeof meshFinder>,
-  index: ServiceIndex,
-): Considered {
+/** What every GlobalService is considered with. */
+type Common = {
+  readonly meshOf: ReturnType<typeof meshFinder>;
+  readonly index: ServiceIndex;
+  /** Further annotations that may be asked for. */
+  readonly allowed: readonly string[];
+};
+
+function consider(intent: GlobalServiceIntent, { meshOf, index, allowed }: Common): Considered {
+  const mesh = meshOf(intent);
   const isReadable = intent.invalid === undefined;
   const { shared, affinity, globalAnnotations = {} } = isReadable ? intent.object.spec : {};
-  const annotations = planAnnotations({ shared, affinity, further: globalAnnotations });
+  const annotations = planAnnotations({ shared, affinity, further: globalAnnotations, allowed });
   const { gate, findings } = gateOf(intent, meshOf, () => problemsOf(intent, annotations));
   const considered: Considered = {
     intent,
@@ -260,6 +276,6 @@ function reportOf(each: Considered, evidence: Evidence, nowMs: number): Report {
       endpointSummary: summaryOf(each),
     },
     conditions,
-    findings: foundOf(findings, evidence),
+    findings: foundOf(intent, findings, evidence),
   });
 }

@@ -2,7 +2,7 @@
 // Kubernetes, `reserved:world` for instance, would make Cilium forget the namespace and the clusters of a peer.
 
 import type { ConnectivityIntentSpec, IntentPort, IntentSide } from "../api/connectivity-intent.ts";
-import { quote } from "../core/diagnostic.ts";
+import { quote } from "../core/shown.ts";
 import { identityKeys } from "./policy.ts";
 
 const portMax = 65_535;

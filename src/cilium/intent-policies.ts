@@ -2,8 +2,10 @@
 // that are there.
 
 import { type Diagnostic, listSome } from "../core/diagnostic.ts";
+import type { Edit } from "../core/plan.ts";
 import { compareText } from "../core/world.ts";
 import { find } from "./diagnostics-kinds.ts";
+import type { DoubtfulEdit } from "./edit.ts";
 import type { CiliumFacts, PolicyFacts } from "./facts.ts";
 import { intentProblems } from "./intent-checks.ts";
 import type { ConnectivityIntentIntent } from "./intent.ts";
@@ -21,12 +23,17 @@ import {
   policySpec,
 } from "./policy.ts";
 import { chooseMembers } from "./service-checks.ts";
+import type { DoubtedObject } from "./share-objects.ts";
 
 /** A policy that should be on a cluster. */
 export type WantedPolicy = {
   readonly kind: PolicyFacts["kind"];
   readonly name: string;
   readonly spec: string;
+  /** Clusters that the policy names now and would not any more, each with the edit that takes it out. */
+  readonly leaving: readonly { readonly cluster: string; readonly edit: Edit }[];
+  /** The spec with some of those still in it. */
+  readonly specWith: (clusters: readonly string[]) => string;
   /** Who else has something of that name. */
   readonly takenBy: string | undefined;
 };
@@ -37,6 +44,10 @@ export type MemberPolicies = {
   readonly policies: readonly WantedPolicy[];
   /** The intent cannot be written there as it is meant: nothing is written, and what is there stays. */
   readonly isBlocked: boolean;
+  /** It names a namespace that is not there: whatever goes because of that is doubted. */
+  readonly isUnsure?: boolean;
+  /** What stays because nobody can tell which clusters the mesh means. */
+  readonly doubted?: readonly DoubtedObject[];
 };
 
 /** An intent, whether it acts, and what it wants where. */
@@ -161,25 +172,32 @@ function lookAt(input: LookInput): Look {
     findings.push(find("NamespaceNotFound", intent, member.name, { namespace }));
   }
   const states: PolicyState[] = [];
+  const doubted: DoubtedObject[] = [];
   const policies = directions.flatMap((direction): readonly WantedPolicy[] => {
     // A clusterwide policy needs no namespace to be in, and holds from the moment that the namespace is there.
     if (kind === "CiliumNetworkPolicy" && isMissing(namespaceOf(direction))) return [];
     const wanted = wantedPolicy(input, direction, kind, facts, features);
     states.push(stateOf(wanted.policy, wanted.present, version, facts));
+    for (const edit of wanted.doubts) doubted.push({ kind, name: wanted.policy.name, edit });
     return [wanted.policy];
   });
   for (const { finding } of states) if (finding !== undefined) findings.push(finding(intent, member.name));
   const isEmpty = directions.every((direction) => isMissing(namespaceOf(direction)));
-  return { member, policies, isBlocked: false, outcome: sumUp(member, states), findings, isEmpty };
+  const isUnsure = missingNamespaces.length > 0;
+  return { member, policies, isBlocked: false, isUnsure, doubted, outcome: sumUp(member, states), findings, isEmpty };
 }
 
 function wantedPolicy(
-  { intent, clusters, isComplete, instance }: LookInput,
+  { intent, mesh, member, clusters, isComplete, instance }: LookInput,
   direction: Direction,
   kind: PolicyFacts["kind"],
   facts: CiliumFacts,
   features: ReturnType<typeof policyFeatures>,
-): { readonly policy: WantedPolicy; readonly present: PolicyFacts | undefined } {
+): {
+  readonly policy: WantedPolicy;
+  readonly present: PolicyFacts | undefined;
+  readonly doubts: readonly DoubtfulEdit[];
+} {
   const { spec } = intent.object;
   const plain = policyName(instance, intent.id, intent.place.name, direction);
   const side = direction === "egress" ? spec.source : spec.destination;
@@ -187,18 +205,37 @@ function wantedPolicy(
   const present = facts.policies.find(
     (each) => each.kind === kind && each.name === plain && each.namespace === namespace,
   );
-  // A cluster that cannot be asked for its name now must not be cut off for it.
-  const admitted =
-    isComplete || present === undefined ? clusters : [...new Set([...clusters, ...clustersIn(present.spec)])];
+  const { all: linked, joined } = member.linked ?? { all: new Set<string>(), joined: new Set<string>() };
+  const isDeny = spec.action === "Deny";
+  const listed = present === undefined ? [] : clustersIn(present.spec);
+  // A cluster that cannot be asked for its name now must not be cut off for it, nor one that has left the mesh before its
+  // link goes. What is forbidden stays so for whoever is linked, by whomever.
+  const stay = listed.filter((name) => !isComplete || joined.has(name) || (isDeny && linked.has(name)));
+  const wanted = new Set([...clusters, ...stay, ...(isDeny ? joined : [])]);
+  const leaving: { cluster: string; edit: Edit }[] = [];
+  const doubts: DoubtfulEdit[] = [];
+  for (const cluster of listed) {
+    if (wanted.has(cluster)) continue;
+    const edit = mesh.parting(cluster);
+    if ("doubt" in edit) {
+      doubts.push(edit);
+      wanted.add(cluster);
+    } else leaving.push({ cluster, edit });
+  }
+  const specWith = (further: readonly string[]): string =>
+    policySpec({ spec, direction, clusters: [...wanted, ...further], features });
   const maker = present && policyMaker(present, instance, intent.id);
   return {
     policy: {
       kind,
       name: namespace === undefined ? plain : `${namespace}/${plain}`,
-      spec: policySpec({ spec, direction, clusters: admitted, features }),
+      spec: specWith([]),
+      leaving,
+      specWith,
       takenBy: maker === undefined || maker.who === "us" ? undefined : takers[maker.who],
     },
     present,
+    doubts,
   };
 }
 
@@ -210,7 +247,7 @@ type PolicyState = Pick<Outcome, "state" | "reason" | "message" | "final"> & {
 
 /** How far one policy is, by what is there and by what Cilium says of it. */
 function stateOf(
-  { kind, name, spec, takenBy }: WantedPolicy,
+  { kind, name, spec, leaving, specWith, takenBy }: WantedPolicy,
   present: PolicyFacts | undefined,
   version: Version,
   facts: CiliumFacts,
@@ -221,7 +258,9 @@ function stateOf(
       find("PolicyNameTaken", intent, cluster, values);
     return { state: "failed", reason: "PolicyNameTaken", message: `${name} belongs to ${takenBy}`, finding };
   }
-  if (present === undefined || present.spec !== spec) {
+  // Clusters that the last gate keeps in it are no work to be done.
+  const held = specWith(leaving.map(({ cluster }) => cluster));
+  if (present === undefined || (present.spec !== spec && present.spec !== held)) {
     return { state: "pending", reason: "Applying", message: `${name} is to be written` };
   }
   const { valid } = present;

@@ -14,6 +14,7 @@ import { fieldsOf, listOf } from "../core/json.ts";
 import type { IntentKind, IntentPlace } from "../core/provider.ts";
 import type { Resource } from "../core/resource.ts";
 import { err, ok, type Result } from "../core/result.ts";
+import { shown } from "../core/shown.ts";
 import type { CiliumIntent, KubernetesClusterIntent } from "./intent.ts";
 
 /** What plans call an intent: `<Kind>/<namespace>/<name>`, with the workspace in between where there are several. */
@@ -117,7 +118,7 @@ function issuesText(issues: readonly Issue[]): string {
   const texts = issues
     .slice(0, issuesMax)
     .map(({ path, message }) => [path.map(String).join("."), message].filter((part) => part !== "").join(": "))
-    .map((text) => text.slice(0, issueTextMax));
+    .map((text) => shown(text, issueTextMax));
   const more = issues.length - texts.length;
   return [...texts, ...(more > 0 ? [`and ${more} more`] : [])].join("; ");
 }

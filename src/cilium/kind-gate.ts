@@ -1,8 +1,10 @@
 // Whether an intent may act now, and if not, why. While it may not, everything that was written for it stays.
 
 import type { Diagnostic } from "../core/diagnostic.ts";
+import type { Edit } from "../core/plan.ts";
 import type { ClusterId, ClusterView } from "../core/world.ts";
 import { find } from "./diagnostics-kinds.ts";
+import { type DoubtfulEdit, editOf } from "./edit.ts";
 import type { CiliumFacts } from "./facts.ts";
 import type { ConnectivityIntentIntent, ExposedServiceIntent, GlobalServiceIntent } from "./intent.ts";
 import type { PlanContext } from "./kind-plan.ts";
@@ -17,7 +19,7 @@ export type ShutReason = "Terminating" | "SpecInvalid" | "MeshNotFound" | "Suspe
 
 /** Whether an intent acts. `mesh` is the one it refers to, where there is one. */
 export type Gate =
-  | { readonly state: "open"; readonly mesh: MeshState }
+  | { readonly state: "open"; readonly mesh: MeshState; readonly intent: MeshedIntent }
   | {
       readonly state: "shut";
       readonly mesh: MeshState | undefined;
@@ -76,7 +78,7 @@ export function gateOf(
     const message = `ClusterMeshBinding ${name} is ${mesh.phase}: it has to be Connected or Degraded first`;
     return { gate: shut("MeshNotReady", message, mesh), findings: [] };
   }
-  return { gate: { state: "open", mesh }, findings: [] };
+  return { gate: { state: "open", mesh, intent }, findings: [] };
 }
 
 /** The member of a mesh that a cluster is. */
@@ -119,6 +121,26 @@ export function keptBecause(
   const gap = memberGap(member);
   if (gap !== undefined) return gap;
   return isBlocked(member) ? { reason: "NotApplicable", message: `see the findings about ${member.name}` } : undefined;
+}
+
+/**
+ * The edit by which something of an intent goes that acts: that of its mesh, where the cluster has left it, or its own.
+ * `always` says that its own is to be doubted whatever its size. What goes from a cluster that is no member is doubted in
+ * any case, for as long as it is there. Only who approves it depends on whether the cluster ever was one: where nothing
+ * shows that, it may be the intent that was given another mesh.
+ */
+export function editAt(
+  { intent, mesh }: Gate & { readonly state: "open" },
+  view: ClusterView<CiliumFacts>,
+  about: string,
+  always = false,
+): Edit | DoubtfulEdit {
+  if (memberAt(mesh, view.id) !== undefined) return editOf(intent, about, always ? { always } : {});
+  const { binding, doubt, wasMember } = mesh;
+  const ofMesh = editOf(binding, intent.id, { always: true, doubt });
+  if (doubt !== undefined || wasMember(view)) return ofMesh;
+  const { isApproved, approve } = editOf(intent, about);
+  return { ...ofMesh, isApproved, approve };
 }
 
 /** Why not every intent is known, if so: then whatever has no intent may still have one. */

@@ -12,9 +12,11 @@
 import { type Diagnostic, listSome } from "../core/diagnostic.ts";
 import { canonicalText, fieldsOf, sameJson } from "../core/json.ts";
 import { type Evidence, isClean, type Remainder, type Report } from "../core/provider.ts";
+import { shownIn } from "../core/shown.ts";
 import { type Condition, summariseFindings } from "../core/status.ts";
 import { type ClusterId, compareText, isShut } from "../core/world.ts";
 import type { Gate, OutcomeGap } from "./kind-gate.ts";
+import { missingRights } from "./rights.ts";
 
 /** What became of an intent on one cluster. */
 export type Outcome = {
@@ -172,12 +174,15 @@ export function leftText(where: readonly string[], { remainders, diagnostics }: 
   return listSome(where) || "nothing of it is left";
 }
 
-/** What is found of an intent: by its own kind, and by whoever joined the shares of all kinds. */
-export const foundOf = (findings: readonly Diagnostic[], { diagnostics }: Evidence): readonly Diagnostic[] => [
-  ...new Set([...findings, ...diagnostics]),
-];
+/** What is found of an intent: by its own kind, by whoever joined the shares of all kinds, and by writing. */
+export const foundOf = (
+  { id }: { readonly id: string },
+  findings: readonly Diagnostic[],
+  evidence: Evidence,
+): readonly Diagnostic[] => [...new Set([...findings, ...evidence.diagnostics]), ...missingRights(id, evidence)];
 
 function remainderText({ member, observed, objects }: Remainder): string {
+  if (observed.state === "synced" && objects === 0) return `${member.name}: it has not said yet what is left there`;
   const count = objects === 1 ? "1 object" : `${objects} objects`;
   if (observed.state === "synced") return `${member.name}: ${count} to be cleaned up`;
   if (observed.state === "absent" && isShut(observed.because)) {
@@ -200,11 +205,11 @@ export function namedClusters(
   const failed = new Set(input.outcomes.flatMap(({ state, cluster }) => (state === "failed" ? [cluster] : [])));
   const before = new Set(previous);
   for (const rest of forced ? [] : remainders) {
-    const { member, observed, objects } = rest;
+    const { member, observed } = rest;
     if (observed.state !== "synced" && before.has(member.name) && !isLost(rest)) named.add(member.name);
     const isLeaving = member.left === true || input.gate.state === "shut";
     const isStuck = before.has(member.name) && failed.has(member.name);
-    if (observed.state === "synced" && objects > 0 && (isLeaving || isStuck)) named.add(member.name);
+    if (observed.state === "synced" && !isClean(rest) && (isLeaving || isStuck)) named.add(member.name);
   }
   return [...named].sort(compareText);
 }
@@ -227,13 +232,15 @@ export type ReportInput = {
 export function settledReport(input: ReportInput): Report {
   const previous = fieldsOf(input.intent.object.status);
   const findings = input.findings.filter(({ severity }) => severity !== "info");
+  // Before it is compared with what is stored: else a text that had to be cut would be news every time.
+  const conditions = shownIn(input.conditions);
   const wanted = {
     observedGeneration: input.intent.generation,
-    ...input.fields,
+    ...shownIn(input.fields),
     findings: summariseFindings(findings),
   };
   const fields: Record<string, unknown> = {};
-  let isSame = sameConditions(previous["conditions"], input.conditions);
+  let isSame = sameConditions(previous["conditions"], conditions);
   for (const [key, value] of Object.entries(wanted)) {
     const before = previous[key];
     if (value === undefined && (before === undefined || before === null)) continue;
@@ -242,7 +249,7 @@ export function settledReport(input: ReportInput): Report {
   }
   const time = previous["lastSyncTime"];
   const lastSyncTime = isSame && typeof time === "string" ? time : moment(input.nowMs);
-  return { status: { ...fields, lastSyncTime }, conditions: input.conditions, findings };
+  return { status: { ...fields, lastSyncTime }, conditions, findings };
 }
 
 /** A moment, as Kubernetes writes it. */

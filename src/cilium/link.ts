@@ -6,7 +6,9 @@ import { entryFor, existingFor, foreignKeys, linkWishes, remoteSecret, understan
 import { type CertificateMemory, type NoCredential, type Shown, shownTo, trustOf } from "./credential.ts";
 import { atCluster, diagnose } from "./diagnostics.ts";
 import { addressesIn, dialOf, meshHostname, type NoReach, reachOf } from "./endpoint.ts";
+import { type EntryContext, entryOwner, madeFor, recordedUid } from "./entry-owner.ts";
 import { userPath } from "./facts-reader.ts";
+import { type Clash, wayKey } from "./identity-clash.ts";
 import { shareKey, shareKinds } from "./kind-plan.ts";
 import type { Participant } from "./participant.ts";
 import { checkNodePort, type PreflightContext } from "./preflight.ts";
@@ -21,6 +23,9 @@ export type LinkContext = PreflightContext & {
   readonly nowMs: number;
   readonly dns: ReadonlyMap<string, string>;
   readonly memory: CertificateMemory;
+  readonly entries: EntryContext;
+  /** Names that a peer keeps although others have them, by `wayKey`. */
+  readonly contested: ReadonlyMap<string, Clash>;
 };
 
 /** One direction of a link. */
@@ -37,6 +42,8 @@ export type Link = {
   readonly shown: Shown | undefined;
   /** Somebody else wrote the entry, or files that belong to one: it is theirs as a whole. */
   readonly isForeign: boolean;
+  /** Its name is that of an entry that was made for another cluster: it waits until that entry is released. */
+  readonly isOccupied?: true;
 };
 
 const nothing: ReadonlyMap<string, readonly ShareWish[]> = new Map();
@@ -78,11 +85,11 @@ export function planLink(from: Participant, to: Participant, context: LinkContex
   if (!trust.ok) return blockedLink(from, to, [credentialDiagnostic(trust.error, mesh, to.name)]);
   const shown = shownTo(from, to, existing, nowMs, memory);
   if (!shown.ok) return blockedLink(from, to, [credentialDiagnostic(shown.error, mesh, to.name)]);
-  const admission = admissionWishes(to, shown.value.commonName, context);
+  const admission = admissionWishes(from, to, shown.value.commonName, context);
   if (admission === undefined) {
     return blockedLink(from, to, [diagnose("RemoteUsersUnreadable", atCluster(mesh, to.name), {})]);
   }
-  const parts = { intent: mesh, peerName, dial: dial.value, trust: trust.value, shown: shown.value };
+  const parts = { intent: mesh, member: to.name, peerName, dial: dial.value, trust: trust.value, shown: shown.value };
   const advice: Diagnostic[] = [...foreign];
   if (shown.value.isLast && shown.value.notAfterMs !== undefined) {
     const values = { peer: to.name, notAfter: momentText(shown.value.notAfterMs) };
@@ -92,8 +99,49 @@ export function planLink(from: Participant, to: Participant, context: LinkContex
     const restarts = from.hasKvstoremesh ? "clustermesh-apiserver" : "the agents";
     advice.push(diagnose("HostAliasesNeeded", atCluster(mesh, from.name), { peer: to.name, restarts }));
   }
-  const wishes = linkWishes(from, parts, ciliumNamespace, instance);
+  const wishes = leadingTo(to, linkWishes(from, parts, ciliumNamespace, instance));
+  const kept = othersEntry(from, to, wishes, context);
+  if (kept !== undefined) return kept;
   return { from, to, blocked: [], advice, wishes, admission, shown: shown.value, isForeign: false };
+}
+
+/** Wishes whose records say which cluster the entry leads to. */
+function leadingTo({ ciliumName, facts }: Participant, wishes: Link["wishes"]): Link["wishes"] {
+  const uid = facts?.uid === undefined ? undefined : recordedUid(facts.uid);
+  if (uid === undefined) return wishes;
+  return new Map(
+    [...wishes].map(([key, list]) => [key, list.map((wish) => (wish.path === ciliumName ? { ...wish, uid } : wish))]),
+  );
+}
+
+/** The link as it stays where to write it would overwrite an entry of another cluster, or of one that others contest. */
+function othersEntry(
+  from: Participant,
+  to: Participant,
+  wishes: Link["wishes"],
+  { binding, ciliumNamespace, entries, contested }: LinkContext,
+): Link | undefined {
+  const secret = remoteSecret(from);
+  const wished = wishes.get(shareKey(shareKinds.connection, ciliumNamespace, objectNames[secret])) ?? [];
+  const values = from.facts?.[secret]?.values ?? {};
+  if (!wished.some(({ path, value }) => values[path] !== undefined && values[path] !== value)) return undefined;
+  const owner = entryOwner(from, to, binding.id, entries);
+  const rival = contested.get(wayKey(from.id, to.id));
+  if (owner !== "another" && (rival === undefined || owner === "cluster")) return undefined;
+  const value = to.ciliumName ?? "";
+  const other = rival?.other.name ?? madeFor(from, value, binding.id, entries.instance) ?? "another cluster";
+  const at = atCluster(binding.id, to.name);
+  const blocked = [diagnose("IdentityClash", at, { what: "name", value, other, target: from.name })];
+  return { ...blockedLink(from, to, blocked), ...(owner === "another" ? { isOccupied: true } : {}) };
+}
+
+/** Both directions between two clusters: where one has to wait for an entry, so does the other. */
+export function planPair(a: Participant, b: Participant, context: LinkContext): readonly [Link, Link] {
+  const [there, back] = [planLink(a, b, context), planLink(b, a, context)];
+  const isClash = ({ blocked }: Link): boolean => blocked.some(({ code }) => code === "IdentityClash");
+  if (isClash(there) && back.blocked.length === 0) return [there, blockedLink(b, a, there.blocked)];
+  if (isClash(back) && there.blocked.length === 0) return [blockedLink(a, b, back.blocked), back];
+  return [there, back];
 }
 
 /** What somebody else has for the peer in the Secrets that we would write to. */
@@ -159,6 +207,7 @@ function credentialDiagnostic(error: NoCredential, mesh: string, cluster: string
 
 /** `remote` is a user of every etcd; one that is made out to a cluster has to be listed, unless somebody did so. */
 function admissionWishes(
+  from: Participant,
   to: Participant,
   commonName: string,
   { binding, instance, ciliumNamespace }: LinkContext,
@@ -168,6 +217,7 @@ function admissionWishes(
   if (text !== undefined && readUsers(text) === undefined) return undefined;
   const path = userPath(commonName);
   if (shared?.values[path] === "remote" && !readRecord(shared.annotations, instance).has(path)) return nothing;
-  const wish: ShareWish = { path, value: "remote", intents: [binding.id] };
+  const about = { [binding.id]: from.name };
+  const wish: ShareWish = { path, value: "remote", intents: [binding.id], about };
   return new Map([[shareKey(shareKinds.remoteUsers, ciliumNamespace, objectNames.remoteUsers), [wish]]]);
 }

@@ -4,7 +4,7 @@
 
 import { noWorkspace } from "../api/management-cluster.ts";
 import type { IntentPlace, Member } from "../core/provider.ts";
-import { type ClusterId, clusterIdOf, compareText, type SecretAccess } from "../core/world.ts";
+import { type ClusterId, clusterIdOf, type ClusterView, compareText, type SecretAccess } from "../core/world.ts";
 import type { BindingIntent, CiliumIntent, KubernetesClusterIntent } from "./intent.ts";
 
 /** Where the management plane keeps the credentials of a cluster, and for whose sake they are asked for. */
@@ -82,6 +82,10 @@ export function gateFor(all: readonly CiliumIntent[], mgmtNamespace: string): Ga
 export const isSameCluster = (one: ClusterId, other: ClusterId): boolean => withoutWho(one) === withoutWho(other);
 
 const withoutWho = (id: ClusterId): string => id.slice(0, id.lastIndexOf("/"));
+
+/** Whether a cluster is among those that the status of an intent names. */
+export const isNamedInStatus = (intent: CiliumIntent, { accesses }: Pick<ClusterView<unknown>, "accesses">): boolean =>
+  namesInStatus(intent).some((name) => accesses.some((id) => withoutWho(id).endsWith(`/${name}`)));
 
 /** Every cluster that an intent names or, by its status, has named, as far as it may. */
 export function membersOf(intent: CiliumIntent, gate: Gate): readonly Member[] {

@@ -1,8 +1,10 @@
 // What stays although nothing wishes for it: everything of a mesh that cannot be judged, and every entry of a link that
 // is only blocked, or that somebody else wrote the other half of. An entry goes when its link is wanted no more, and only
-// if it is certain whose it is.
+// if it is certain whose it is: that is an edit of the spec, and parts clusters that may be connected.
 
+import type { Edit } from "../core/plan.ts";
 import type { ClusterId } from "../core/world.ts";
+import type { DoubtfulEdit } from "./edit.ts";
 import type { Link } from "./link.ts";
 import { isSameCluster } from "./members.ts";
 import type { MeshPlan } from "./mesh.ts";
@@ -17,23 +19,34 @@ export function keepsShare(plan: MeshPlan, target: ClusterId, object: string, pa
   // Nor has it because somebody else looks at it.
   if (participants.refused.some(({ id }) => isSameCluster(id, target))) return true;
   if (!members.some(({ view }) => view.id === target)) return members.some(({ id }) => isSameCluster(id, target));
-  const { from: leaving, to: arriving } = linksAt(plan, target);
-  if (path === usersKey) return arriving.some(isHeld);
-  const peer = peerOf(object, path);
-  const between = path.startsWith("user/")
-    ? arriving.filter(({ from }) => from.ciliumName === peer)
-    : leaving.filter(({ to }) => to.ciliumName === peer);
-  if (between.length > 0) return between.some(isHeld);
-  // A cluster that is not seen may be the one; a cluster that is seen and not joined is not.
-  const isKnown = members.some(({ ciliumName }) => ciliumName === peer);
-  const isDoubtful = participants.refused.length > 0 || members.some(({ ciliumName }) => ciliumName === undefined);
-  return !isKnown && isDoubtful;
+  return linksFor(plan, target, object, path).some(isHeld);
 }
 
-/** Why everything of a mesh stays, whatever its spec names, in words that follow "while the mesh". */
+/** The edit of the spec by which something goes that is not kept; what belongs to a link that is wanted is no edit. */
+export function partingEdit(
+  plan: MeshPlan,
+  target: ClusterId,
+  object: string,
+  path: string,
+): Edit | DoubtfulEdit | undefined {
+  if (linksFor(plan, target, object, path).length > 0) return undefined;
+  return plan.state.parting(path === usersKey ? path : peerOf(object, path));
+}
+
+/** The links that something on a cluster is there for. */
+function linksFor(plan: MeshPlan, target: ClusterId, object: string, path: string): readonly Link[] {
+  const { from: leaving, to: arriving } = linksAt(plan, target);
+  if (path === usersKey) return arriving;
+  const peer = peerOf(object, path);
+  return path.startsWith("user/")
+    ? arriving.filter(({ from }) => from.ciliumName === peer)
+    : leaving.filter(({ to, isOccupied }) => isOccupied !== true && to.ciliumName === peer);
+}
+
+/** Why everything of a mesh stays, whatever its spec names, in words that follow "while". */
 export function keepsAll({ state: { binding }, participants }: MeshPlan): string | undefined {
-  if (binding.object.spec.suspend === true) return "is suspended";
-  return binding.invalid !== undefined || participants.names.length < 2 ? "cannot be used" : undefined;
+  if (binding.object.spec.suspend === true) return "the mesh is suspended";
+  return binding.invalid !== undefined || participants.names.length < 2 ? "the mesh cannot be used" : undefined;
 }
 
 const isHeld = ({ blocked, isForeign }: Link): boolean => blocked.length > 0 || isForeign;

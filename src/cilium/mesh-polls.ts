@@ -8,12 +8,15 @@ import { sameFact } from "./facts-reader.ts";
 import type { PodFacts } from "./facts.ts";
 import type { PlanContext } from "./kind-plan.ts";
 import type { MeshPlan } from "./mesh.ts";
-import { readyNodes } from "./mesh-status.ts";
+import { isMetricsForbidden, readyNodes } from "./mesh-status.ts";
 import { type MetricsSource, readRemotes } from "./metrics-text.ts";
 import type { Participant } from "./participant.ts";
 
 /** How often pods are asked while a mesh is not what it should be. */
 export const busyPollMs = 5_000;
+
+/** How often they are asked where the cluster does not grant it: somebody has to grant it first. */
+export const forbiddenPollMs = 60_000;
 
 /** The port of KVStoreMesh's metrics where its pods do not say. */
 const kvstoremeshPort = 9964;
@@ -37,7 +40,9 @@ export function meshPolls(
     }
   }
   const polls = new Map<ClusterId, Poll<CiliumFact>[]>();
-  for (const [target, { member, everyMs }] of asked) {
+  for (const [target, { member, everyMs: wantedMs }] of asked) {
+    const isRefused = member.facts !== undefined && isMetricsForbidden(member.facts);
+    const everyMs = isRefused ? Math.max(wantedMs, forbiddenPollMs) : wantedMs;
     const pods = member.facts?.pods.filter(({ ready }) => ready) ?? [];
     for (const pod of member.hasKvstoremesh ? pods.filter(({ app }) => app === "clustermesh-apiserver") : []) {
       const port = pod.metricsPort ?? kvstoremeshPort;
@@ -77,7 +82,11 @@ function pollOf(
     question: { via: "pod", namespace, pod: pod.name, port, path: "/metrics" },
     read: (answer) => {
       const type = source === "kvstoremesh" ? "kvstoremesh" : "agentRemotes";
-      if (!answer.ok) return { type, remotes: { ok: false, pod: pod.name, detail: answer.error.detail } };
+      if (!answer.ok) {
+        const { detail, isForbidden: isRefused } = answer.error;
+        const why = isRefused === true ? { detail, isForbidden: isRefused } : { detail };
+        return { type, remotes: { ok: false, pod: pod.name, ...why } };
+      }
       const page = typeof answer.value === "string" ? answer.value : "";
       return { type, remotes: { ok: true, pod: pod.name, remotes: readRemotes(page, source) } };
     },

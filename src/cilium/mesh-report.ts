@@ -9,15 +9,17 @@ import { condition, leftText, settledReport } from "./kind-status.ts";
 import { momentText } from "./link.ts";
 import type { MeshPlan } from "./mesh.ts";
 import { keepsAll } from "./mesh-keeps.ts";
-import { nobodyKnows, noMetrics, readyNodes } from "./mesh-status.ts";
+import { nobodyKnows, readyNodes } from "./mesh-status.ts";
 import type { Participant } from "./participant.ts";
+import { missingRights } from "./rights.ts";
 import { isWriteFor } from "./share.ts";
 
 /** Says what the status of a planned mesh should be, once it is known what came of the plan. */
 export function meshReport(plan: MeshPlan, nowMs: number): (evidence: Evidence) => Report {
   return (evidence) => {
     const { binding, phase } = plan.state;
-    const findings = evidence.diagnostics.filter(({ mesh }) => mesh === binding.id);
+    const found = evidence.diagnostics.filter(({ mesh }) => mesh === binding.id);
+    const findings = [...found, ...missingRights(binding.id, evidence)];
     return settledReport({
       intent: binding,
       nowMs,
@@ -79,12 +81,16 @@ const faultFields = (fault: Diagnostic | undefined): { readonly reason?: string;
   fault === undefined ? {} : { reason: fault.code, message: fault.message };
 
 /** A cluster that left is named until it was seen to be clean, or there is no way in any more. */
-function leaving(plan: MeshPlan, { remainders, forced }: Evidence): readonly BindingClusterStatus[] {
+function leaving(plan: MeshPlan, { remainders, forced, diagnostics }: Evidence): readonly BindingClusterStatus[] {
   if (forced) return [];
-  const kept = plan.state.binding.terminating ? undefined : keepsAll(plan);
+  const kept = plan.state.binding.terminating ? undefined : (keepsAll(plan) ?? plan.state.doubt?.text);
   return remainders.flatMap((rest) => {
+    const { name } = rest.member;
     if (rest.member.left !== true || isClean(rest) || isLost(rest)) return [];
-    return [{ clusterName: rest.member.name, reason: "Leaving", message: remainderText(rest, kept) }];
+    const held = diagnostics.find(({ code, subject }) => code === "RemovalHeld" && subject.cluster === name);
+    const isHeld = held !== undefined && kept === undefined;
+    const message = isHeld ? `left the mesh: ${held.message}` : remainderText(rest, kept);
+    return [{ clusterName: name, reason: "Leaving", message }];
   });
 }
 
@@ -95,7 +101,7 @@ function remainderText(rest: Remainder, kept?: string): string {
   const count = objects === 1 ? "1 object" : `${objects} objects`;
   if (kept !== undefined) {
     const what = observed.state === "synced" ? `${count} ${objects === 1 ? "stays" : "stay"}` : "what is there stays";
-    return `left the mesh: ${what} while the mesh ${kept}`;
+    return `left the mesh: ${what} while ${kept}`;
   }
   if (observed.state === "synced") return `left the mesh: ${count} to be cleaned up`;
   if (isLost(rest)) return `left the mesh: what may be left there cannot be cleaned up (${observed.because.detail})`;
@@ -125,8 +131,13 @@ function connectedCondition({ state, states }: MeshPlan, diagnostics: readonly D
       3,
     );
   if (down.length > 0) return condition("MeshConnected", "False", down[0]?.reason ?? "NotReady", list(down));
-  const reason = nobodyKnows(unknown) ? noMetrics : "LinksUnknown";
-  return condition("MeshConnected", "Unknown", reason, list(unknown) || "nothing is known of its links yet");
+  const reason = nobodyKnows(unknown) ? unknown[0]?.reason : undefined;
+  return condition(
+    "MeshConnected",
+    "Unknown",
+    reason ?? "LinksUnknown",
+    list(unknown) || "nothing is known of its links yet",
+  );
 }
 
 const textOf = (errors: readonly Diagnostic[]): string =>

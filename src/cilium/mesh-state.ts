@@ -1,6 +1,9 @@
 // What planning a ClusterMeshBinding tells the kinds that refer to it.
 
+import type { Edit } from "../core/plan.ts";
 import type { ClusterId, ClusterView } from "../core/world.ts";
+import type { LinkedPeers } from "./connection.ts";
+import type { DoubtfulEdit, MeshDoubt } from "./edit.ts";
 import type { CiliumFacts } from "./facts.ts";
 import type { BindingIntent } from "./intent.ts";
 
@@ -18,8 +21,10 @@ export type MeshMember = {
   readonly version: Version | undefined;
   /** Why nothing new may be decided or written there, if pre-flight found a fault in it. */
   readonly fault?: string;
-  /** The load balancer that its KubernetesCluster is bound to, on clouds that want one named. */
+  /** The load balancer that the management plane has bound it to, on clouds that want one named. */
   readonly elbId: string | undefined;
+  /** What Cilium there calls the clusters that it is linked with, those that have left the mesh among them. */
+  readonly linked?: LinkedPeers;
 };
 
 /** A version of Cilium. */
@@ -45,4 +50,12 @@ export type MeshState = {
   readonly unusable: readonly { readonly name: string; readonly id: ClusterId; readonly detail: string }[];
   /** Every link that the topology asks for, in both directions. */
   readonly links: readonly LinkState[];
+  /** Why nobody can tell which clusters the spec means, if so: until that is settled nothing of the mesh is released. */
+  readonly doubt?: MeshDoubt;
+  /** Members that are not the clusters they should be, and where their kubeconfigs lead instead. */
+  readonly strangers: ReadonlyMap<string, string>;
+  /** The edit by which something goes that is about a peer, by the name that Cilium has for it. */
+  readonly parting: (peer: string) => Edit | DoubtfulEdit;
+  /** Whether a cluster that is no member shows that it was one: that it is not any more is an edit of the binding. */
+  readonly wasMember: (view: ClusterView<CiliumFacts>) => boolean;
 };

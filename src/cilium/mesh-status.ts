@@ -12,7 +12,7 @@
 //   none ready                    no       no                      not connected     Connecting
 //   none ready                    no                               connected         Degraded
 //   not ready: none, not known: some, else as it was               connected         as before
-//   nobody can ever know (agents without metrics)                                    Degraded
+//   nobody can know (agents without metrics, or no right to read them)               Degraded
 //
 // "Connected before" is what the stored phase says, Connected or Degraded, if the clusters bear it out: a tenant can edit
 // a status, but cannot make up what the mesh wrote on clusters.
@@ -20,14 +20,23 @@
 import type { Link } from "./link.ts";
 import type { LinkState, MeshPhase } from "./mesh-state.ts";
 import type { Participant } from "./participant.ts";
-import type { PolledRemotes } from "./facts.ts";
+import type { CiliumFacts, PolledRemotes } from "./facts.ts";
+import { metricsFile } from "./rights.ts";
 
-/** The reason of a link of which nobody can ever know. */
-export const noMetrics = "AgentMetricsOff";
+const noMetrics = "AgentMetricsOff";
+const noRight = "MetricsForbidden";
 
-/** Whether there are links of which nothing is known, and of none of them anything ever will be. */
+/** Whether there are links of which nothing is known, and of none of them anything will be before somebody acts. */
 export const nobodyKnows = (unknown: readonly LinkState[]): boolean =>
-  unknown.length > 0 && unknown.every(({ reason }) => reason === noMetrics);
+  unknown.length > 0 && unknown.every(({ reason }) => reason === noMetrics || reason === noRight);
+
+/** Whether the cluster does not let us ask its pods. */
+export const isMetricsForbidden = ({ polledKvstoremesh, polledAgents }: Polled): boolean =>
+  [...polledKvstoremesh, ...polledAgents].some(lacksRight);
+
+type Polled = Pick<CiliumFacts, "polledKvstoremesh" | "polledAgents">;
+
+const lacksRight = (polled: PolledRemotes): boolean => !polled.ok && polled.isForbidden === true;
 
 /** What the Secrets of a cluster tell of a link. */
 export type LinkSight = {
@@ -69,6 +78,10 @@ function judge(polled: readonly PolledRemotes[], peer: string, who: string): Omi
   const answers = polled.flatMap((each) => (each.ok ? [each] : []));
   if (answers.length === 0) {
     const [failed] = polled;
+    if (failed !== undefined && polled.every(lacksRight)) {
+      const message = `${who} cannot be asked: the operator may not read metrics; ${metricsFile} grants it`;
+      return { ready: undefined, reason: noRight, message };
+    }
     const detail = failed === undefined || failed.ok ? "no answer yet" : failed.detail;
     return { ready: undefined, reason: "CannotBeAsked", message: `${who} cannot be asked: ${detail}` };
   }

@@ -2,17 +2,21 @@
 
 import { type Diagnostic, sortDiagnostics } from "../core/diagnostic.ts";
 import { appendAll, appendTo } from "../core/list.ts";
+import type { Edit } from "../core/plan.ts";
 import { type ClusterId, type ClusterView, lastSeen } from "../core/world.ts";
-import { agentsGoElsewhere, remoteSecret } from "./connection.ts";
+import { agentsGoElsewhere, linkedPeers, remoteSecret } from "./connection.ts";
 import type { CertificateMemory } from "./credential.ts";
 import { atBinding, atCluster, diagnose } from "./diagnostics.ts";
+import { type DoubtfulEdit, editOf } from "./edit.ts";
 import type { CiliumFacts } from "./facts.ts";
-import { type Clash, findClashes, pairKey, type WantedPair } from "./identity-clash.ts";
+import type { EntryContext } from "./entry-owner.ts";
+import { type Clash, type Clashes, findClashes, pairKey, type WantedPair } from "./identity-clash.ts";
 import type { BindingIntent } from "./intent.ts";
 import { type KindPlan, type PlanContext, shareKey, shareKinds } from "./kind-plan.ts";
-import { keepsShare } from "./mesh-keeps.ts";
-import { blockedLink, type Link, type LinkContext, planLink } from "./link.ts";
-import type { Gate } from "./members.ts";
+import { cloneFaults, exchangedMembers, meshDoubt, strangersOf, twinsOf } from "./mesh-doubt.ts";
+import { keepsShare, partingEdit } from "./mesh-keeps.ts";
+import { blockedLink, type Link, type LinkContext, planPair } from "./link.ts";
+import { type Gate, isNamedInStatus } from "./members.ts";
 import { meshPolls } from "./mesh-polls.ts";
 import { meshReport } from "./mesh-report.ts";
 import { linkState, type LinkSight, phaseOf } from "./mesh-status.ts";
@@ -42,13 +46,18 @@ export function planMeshes(context: Omit<PlanContext, "meshes">, gate: Gate, mem
   const { world, intents } = context;
   const viewOf = new Map(world.clusters.flatMap((view) => view.accesses.map((access) => [access, view] as const)));
   const prepared = intents.bindings.map((binding) => prepare(binding, gate, viewOf));
-  const clashes = findClashes(prepared.flatMap(({ binding, pairs }) => (binding.terminating ? [] : pairs)));
+  const entries = entryContext(prepared, context.instance);
+  const clashes = findClashes(
+    prepared.flatMap(({ binding, pairs }) => (binding.terminating ? [] : pairs)),
+    entries,
+  );
   const usedIds = idsInUse(world.clusters);
   const plans = prepared.map((each) => {
     const { nowMs, dns } = world;
     const { ciliumNamespace } = context.options;
     const { instance } = context;
-    return planMesh(each, { binding: each.binding, ciliumNamespace, usedIds, instance, nowMs, dns, memory }, clashes);
+    const fixed = { ciliumNamespace, usedIds, instance, nowMs, dns, memory, entries, contested: clashes.contested };
+    return planMesh(each, { binding: each.binding, ...fixed }, clashes.lost);
   });
   const byId = new Map(plans.map((plan) => [plan.state.binding.id, plan]));
   return {
@@ -59,6 +68,10 @@ export function planMeshes(context: Omit<PlanContext, "meshes">, gate: Gate, mem
       keeps: (intent, target, object, path) => {
         const plan = byId.get(intent);
         return plan === undefined || keepsShare(plan, target, object, path);
+      },
+      editOf: (intent, target, object, path) => {
+        const plan = byId.get(intent);
+        return plan && partingEdit(plan, target, object, path);
       },
       diagnostics: sortDiagnostics(plans.flatMap(({ diagnostics }) => diagnostics)),
       reports: new Map(plans.map((plan) => [plan.state.binding.id, meshReport(plan, world.nowMs)])),
@@ -91,22 +104,41 @@ function prepare(
   return { binding, participants, pairs: wanted, pairCount: pairs.length, unknown };
 }
 
-function planMesh(prepared: Prepared, context: LinkContext, clashes: ReadonlyMap<string, Clash>): MeshPlan {
+function entryContext(prepared: readonly Prepared[], instance: string): EntryContext {
+  const ids = new Map(
+    prepared.map(({ binding, participants: { all, refused } }) => [
+      binding.id,
+      new Map([...all, ...refused].map(({ name, id }) => [name, id])),
+    ]),
+  );
+  return {
+    instance,
+    bindings: new Map(prepared.map(({ binding }) => [binding.id, binding])),
+    clusterOf: (binding, name) => ids.get(binding)?.get(name),
+  };
+}
+
+function planMesh(prepared: Prepared, context: LinkContext, clashes: Clashes["lost"]): MeshPlan {
   const { binding, participants, pairs, pairCount, unknown } = prepared;
   const fatal = fatalFaults(prepared);
   const diagnostics: Diagnostic[] = [...fatal, ...participants.diagnostics];
   for (const name of unknown) diagnostics.push(diagnose("TopologyUnknownCluster", atBinding(binding.id), { name }));
   const faults = new Map(participants.all.map((each) => [each.id, checkMember(each, context)]));
   for (const found of faults.values()) appendAll(diagnostics, found);
+  const twins = twinsOf(participants);
+  const { doubted: exchanged, approved, clones } = exchangedMembers(prepared, context.entries);
   const links = pairs.flatMap(({ a, b }): readonly Link[] => {
-    const between = [...checkPair(a, b, context), ...clashFaults(a, b, binding, clashes)];
+    const clash = clashes.get(pairKey(a.id, b.id));
+    const faultsOfPair = (): readonly Diagnostic[] => [
+      ...checkPair(a, b, context),
+      ...clashFaults(binding, clash),
+      ...cloneFaults(binding, [a, b], clones),
+    ];
+    const between = sameCluster(binding, twins, [a, b, clash?.other]) ?? faultsOfPair();
     appendAll(diagnostics, between);
     const blocked = errorsIn([...fatal, ...(faults.get(a.id) ?? []), ...(faults.get(b.id) ?? []), ...between]);
     const isHeld = blocked.length > 0 || binding.terminating || binding.object.spec.suspend === true;
-    return [
-      isHeld ? blockedLink(a, b, blocked) : planLink(a, b, context),
-      isHeld ? blockedLink(b, a, blocked) : planLink(b, a, context),
-    ];
+    return isHeld ? [blockedLink(a, b, blocked), blockedLink(b, a, blocked)] : planPair(a, b, context);
   });
   for (const { blocked, advice } of links) {
     appendAll(diagnostics, blocked);
@@ -124,10 +156,44 @@ function planMesh(prepared: Prepared, context: LinkContext, clashes: ReadonlyMap
     missing: (pairCount - pairs.length) * 2,
     previous: wasWritten(binding, links, context.instance) ? binding.object.status?.phase : undefined,
   });
-  const members = participants.all.map((each) => memberOf(each, faults.get(each.id) ?? []));
+  const members = participants.all.map((each) => {
+    const twin = twins.find((pair) => pair.includes(each))?.find((other) => other !== each);
+    if (twin !== undefined) return twinMember(each, twin);
+    return { ...memberOf(each, faults.get(each.id) ?? []), linked: linkedPeers(each, binding.id, context.instance) };
+  });
+  const clashing = pairs.flatMap(({ a, b }) => clashes.get(pairKey(a.id, b.id)) ?? []);
+  const doubt = meshDoubt({ binding, participants, pairs, twins, clashes: clashing, unknown, exchanged });
   const unusable = participants.refused.map(({ name, id, diagnostic }) => ({ name, id, detail: diagnostic.message }));
-  const state: MeshState = { binding, phase, members, unusable, links: states };
+  const told = doubt === undefined ? {} : { doubt };
+  const parting = (peer: string): Edit | DoubtfulEdit => {
+    const member = exchanged.get(peer);
+    const edit = editOf(binding, peer, { always: true, doubt, ...(member === undefined ? {} : { member }) });
+    return approved.has(peer) ? { ...edit, isApproved: true } : edit;
+  };
+  const wasMember = (view: ClusterView<CiliumFacts>): boolean =>
+    isNamedInStatus(binding, view) || holdsPartOf(binding.id, view, context.instance);
+  const strangers = strangersOf(participants, twins, exchanged);
+  const state: MeshState = {
+    binding,
+    phase,
+    members,
+    unusable,
+    links: states,
+    strangers,
+    parting,
+    wasMember,
+    ...told,
+  };
   return { state, participants, links, states, diagnostics: binding.terminating ? [] : sortDiagnostics(diagnostics) };
+}
+
+/** Whether a cluster has something that was written for a mesh. */
+function holdsPartOf(mesh: string, { observed }: ClusterView<CiliumFacts>, instance: string): boolean {
+  const { kvstoremesh, clustermesh, remoteUsers, apiserver, agentShared } = lastSeen(observed) ?? {};
+  const objects = [kvstoremesh, clustermesh, remoteUsers?.shared, apiserver?.shared, agentShared];
+  return objects.some((object) =>
+    [...readRecord(object?.annotations ?? {}, instance).values()].some(({ intents }) => intents.includes(mesh)),
+  );
 }
 
 function fatalFaults({ binding, participants }: Prepared): readonly Diagnostic[] {
@@ -140,16 +206,21 @@ function fatalFaults({ binding, participants }: Prepared): readonly Diagnostic[]
 const errorsIn = (diagnostics: readonly Diagnostic[]): readonly Diagnostic[] =>
   diagnostics.filter(({ severity }) => severity === "error");
 
-function clashFaults(
-  a: Participant,
-  b: Participant,
-  binding: BindingIntent,
-  clashes: ReadonlyMap<string, Clash>,
-): readonly Diagnostic[] {
-  const clash = clashes.get(pairKey(a.id, b.id));
+/** What is wrong with clusters of which two are one and the same; whatever else clashes between them follows from it. */
+function sameCluster(
+  { id }: BindingIntent,
+  twins: readonly (readonly [Participant, Participant])[],
+  among: readonly (Participant | undefined)[],
+): readonly Diagnostic[] | undefined {
+  const twin = twins.find(([one, other]) => [one, other].every((each) => among.some((some) => some?.id === each.id)));
+  if (twin === undefined) return undefined;
+  const [second, first] = twin;
+  return [diagnose("SameClusterTwice", atCluster(id, first.name), { first: first.name, second: second.name })];
+}
+
+function clashFaults(binding: BindingIntent, clash: Clash | undefined): readonly Diagnostic[] {
   if (clash === undefined) return [];
-  const { what, value, other, target } = clash;
-  const loser = target.id === a.id ? b : a;
+  const { what, value, other, target, loser } = clash;
   return [
     diagnose("IdentityClash", atCluster(binding.id, loser.name), {
       what,
@@ -206,6 +277,13 @@ function memberOf(participant: Participant, faults: readonly Diagnostic[]): Mesh
     ...(fault === undefined ? {} : { fault: fault.message }),
   };
 }
+
+/** A cluster that is also another one of its mesh: what it calls itself does not say which one is meant. */
+const twinMember = (participant: Participant, twin: Participant): MeshMember => ({
+  ...participant,
+  ciliumName: undefined,
+  fault: `it is one and the same cluster as ${twin.name}`,
+});
 
 function idsInUse(clusters: readonly ClusterView<CiliumFacts>[]): ReadonlySet<number> {
   return new Set(

@@ -32,7 +32,7 @@ function textsOf(value: unknown): Readonly<Record<string, string>> {
 
 /** What every object of which a part may be ours has, without any value. */
 export function sharedMetadata(raw: unknown): SharedObject {
-  const { uid, resourceVersion, labels, annotations, ownerReferences } = metadataOf(raw);
+  const { uid, resourceVersion, labels, annotations } = metadataOf(raw);
   return {
     name: `${namespaceOf(raw)}/${nameOf(raw)}`,
     uid: textOf(uid),
@@ -40,7 +40,6 @@ export function sharedMetadata(raw: unknown): SharedObject {
     labels: textsOf(labels),
     annotations: textsOf(annotations),
     values: {},
-    isOtherwiseEmpty: listOf(ownerReferences).length === 0,
   };
 }
 
@@ -61,7 +60,7 @@ export function readAgent(raw: unknown): CiliumFact {
     image: textOf(container?.["image"]) ?? "",
     desired: countOf(desiredNumberScheduled),
     ready: countOf(numberReady),
-    shared: { ...sharedMetadata(raw), values: aliasValues(hostAliases), isOtherwiseEmpty: false },
+    shared: { ...sharedMetadata(raw), values: aliasValues(hostAliases) },
     hostAliases,
   };
 }
@@ -80,7 +79,7 @@ export function readApiserver(raw: unknown): CiliumFact {
       hasKvstoremesh: containers.some((each) => each["name"] === "kvstoremesh"),
       hasClusterUsers: args.some((arg) => /^--cluster-users-enabled(=true)?$/.test(arg)),
       needsRemoteUsers: listOf(podSpecOf(raw)["volumes"]).some(needsUsers),
-      shared: { ...sharedMetadata(raw), values: aliasValues(hostAliases), isOtherwiseEmpty: false },
+      shared: { ...sharedMetadata(raw), values: aliasValues(hostAliases) },
       hostAliases,
     },
   };
@@ -196,7 +195,7 @@ export function readService(raw: unknown): CiliumFact {
     clusterIp: textOf(clusterIP),
     ingress,
     sourceRanges: listOf(loadBalancerSourceRanges).flatMap((each) => textOf(each) ?? []),
-    shared: { ...shared, values: shared.annotations, isOtherwiseEmpty: false },
+    shared: { ...shared, values: shared.annotations },
     uid: shared.uid,
     resourceVersion: shared.resourceVersion,
   };

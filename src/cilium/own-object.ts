@@ -5,8 +5,9 @@ import type { IfUnwanted, Item } from "../core/plan.ts";
 import type { Diagnostic } from "../core/diagnostic.ts";
 import { type ClusterView, lastSeen } from "../core/world.ts";
 import { diagnoseKind, find } from "./diagnostics-kinds.ts";
+import { removalDoubted } from "./edit.ts";
 import type { CiliumFacts } from "./facts.ts";
-import { type Gate, keptBecause, type MeshedIntent, type OutcomeGap } from "./kind-gate.ts";
+import { editAt, type Gate, keptBecause, type MeshedIntent, type OutcomeGap } from "./kind-gate.ts";
 import type { PlanContext } from "./kind-plan.ts";
 import { nameOn, sharedGate } from "./members.ts";
 import type { MeshMember } from "./mesh-state.ts";
@@ -70,10 +71,16 @@ export type FateInput = {
   readonly view: ClusterView<CiliumFacts>;
   /** Whether nothing could be decided for an intent on a member, for a reason of its own. */
   readonly isBlocked: (intent: string, member: MeshMember) => boolean;
+  /** Whether the spec of an intent names something there that does not exist: what goes by it is doubted. */
+  readonly isUnsure: (intent: string, view: ClusterView<CiliumFacts>) => boolean;
 };
 
-/** Decides what becomes of an object of ours. */
-export function fateOf(intent: string | undefined, { gap, gates, view, isBlocked }: FateInput): IfUnwanted {
+/** Decides what becomes of an object of ours; `about` is the object. */
+export function fateOf(
+  intent: string | undefined,
+  about: string,
+  { gap, gates, view, isBlocked, isUnsure }: FateInput,
+): IfUnwanted {
   if (intent === undefined) return hold({ reason: "IdentityDamaged", message: "its marks were changed by somebody" });
   const gate = gates.get(intent);
   if (gate === undefined) {
@@ -83,7 +90,9 @@ export function fateOf(intent: string | undefined, { gap, gates, view, isBlocked
   if (kept !== undefined) return hold(kept);
   if (gate.state === "shut") return remove("IntentTerminating");
   const isMember = gate.mesh.members.some((member) => member.view.id === view.id);
-  return remove(isMember ? "NotAskedFor" : "ClusterLeft");
+  const edit = editAt(gate, view, about, isUnsure(intent, view));
+  if ("doubt" in edit) return hold({ reason: removalDoubted, message: edit.doubt });
+  return { do: "delete", reason: isMember ? "NotAskedFor" : "ClusterLeft", edit };
 }
 
 const hold = ({ reason, message }: OutcomeGap): IfUnwanted => ({ do: "hold", reason, detail: message });
@@ -100,7 +109,7 @@ export function ownItem(
   if (maker.who === "another") {
     return { ...common, intent: undefined, standing: { owner: "other", who: "another Causeway" } };
   }
-  const ifUnwanted = fateOf(maker.intent, fate);
+  const ifUnwanted = fateOf(maker.intent, slot, fate);
   const whose = maker.intent ?? maker.claimed;
   const intents = whose === undefined ? [] : [whose];
   return { ...common, intent: maker.intent, intents, standing: { owner: "us", adopted: false, ifUnwanted } };

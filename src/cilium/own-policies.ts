@@ -5,10 +5,12 @@
 //   yes                            no                  yes                          ours, whatever else was changed
 //   yes                            no                  no                           kept, and told
 //   yes                            yes                                              another's; told, if the name is ours
+//   no, but names that intent      no                  yes                          ours: it lost its labels
 //   no                                                 yes                          kept, and told
 //   no                                                 no                           somebody's
 
 import type { Diagnostic } from "../core/diagnostic.ts";
+import { labelValue } from "../core/naming.ts";
 import type { Item } from "../core/plan.ts";
 import { type ClusterView, lastSeen } from "../core/world.ts";
 import type { CiliumFacts, PolicyFacts } from "./facts.ts";
@@ -46,13 +48,12 @@ export function policyMaker(
   instance: string,
   named: string | undefined,
 ): Maker {
-  return makerByName(labels, annotations, instance, () => {
-    if (named !== undefined) return named;
-    const claimed = annotations[ownKeys.intent] ?? "";
-    const called = claimed.slice(claimed.lastIndexOf("/") + 1);
-    const isClaimed = directions.some((direction) => policyName(instance, claimed, called, direction) === name);
-    return isClaimed ? claimed : undefined;
-  });
+  const claimed = annotations[ownKeys.intent] ?? "";
+  const called = claimed.slice(claimed.lastIndexOf("/") + 1);
+  const isClaimed = directions.some((direction) => policyName(instance, claimed, called, direction) === name);
+  const maker = makerByName(labels, annotations, instance, () => named ?? (isClaimed ? claimed : undefined));
+  const isOthers = labels[ownKeys.instance] !== undefined && labels[ownKeys.instance] !== labelValue(instance);
+  return maker.who === "nobody" && isClaimed && !isOthers ? { who: "us", intent: claimed } : maker;
 }
 
 /**

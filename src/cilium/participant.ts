@@ -1,7 +1,6 @@
 // The clusters of a mesh as planning sees them: who they are, what runs there, and how sure we are.
 
 import type { ClusterRef } from "../api/cluster-mesh-binding.ts";
-import { elbIdAnnotation } from "../api/kubernetes-cluster.ts";
 import type { Diagnostic } from "../core/diagnostic.ts";
 import { type ClusterId, type ClusterView, lastSeen } from "../core/world.ts";
 import { atBinding, atCluster, diagnose } from "./diagnostics.ts";
@@ -61,19 +60,13 @@ export function participantsOf(
       refused.push({ name, id, diagnostic: diagnose("ClusterTaken", where, { name }) });
       continue;
     }
-    const elbId = admission.cluster?.object.metadata.annotations?.[elbIdAnnotation];
-    all.push(participant(ref, id, view, elbId));
+    all.push(participant(ref, id, view));
   }
   for (const { diagnostic } of refused) diagnostics.push(diagnostic);
   return { all, refused, diagnostics, names: [...names] };
 }
 
-function participant(
-  ref: ClusterRef,
-  id: ClusterId,
-  view: ClusterView<CiliumFacts>,
-  elbId: string | undefined,
-): Participant {
+function participant(ref: ClusterRef, id: ClusterId, view: ClusterView<CiliumFacts>): Participant {
   const facts = lastSeen(view.observed);
   const idText = facts?.config?.["cluster-id"] ?? "";
   const apiserver = facts?.apiserver;
@@ -83,7 +76,7 @@ function participant(
     view,
     ciliumName: facts?.config?.["cluster-name"],
     version: facts?.agent === undefined ? undefined : versionOf(facts.agent.image),
-    elbId,
+    elbId: view.loadBalancer,
     ref,
     facts,
     // With a zero in front some versions of Cilium read another number than others.

@@ -3,7 +3,7 @@
 
 import { type Diagnostic, sortDiagnostics } from "../core/diagnostic.ts";
 import { appendAll, appendTo } from "../core/list.ts";
-import type { Plan, TargetPlan } from "../core/plan.ts";
+import type { Desired, HeldRemoval, Item, Part, Plan, Stay, TargetPlan } from "../core/plan.ts";
 import type { Evidence, Poll, Report, Sample } from "../core/provider.ts";
 import { type ClusterId, type ClusterView, compareText, lastSeen } from "../core/world.ts";
 import { type CertificateMemory, certificateMemory } from "./credential.ts";
@@ -14,8 +14,18 @@ import { planFabrics } from "./fabric.ts";
 import type { CiliumFact } from "./fact.ts";
 import type { CiliumFacts } from "./facts.ts";
 import { planGlobalServices } from "./global-service.ts";
+import { doubtedRemovals, heldRemovals } from "./held-removals.ts";
 import type { CiliumIntent } from "./intent.ts";
-import type { CiliumOptions, CiliumWorld, IntentsByKind, KindPlan, PlanContext, TargetPart } from "./kind-plan.ts";
+import type {
+  CiliumOptions,
+  CiliumWorld,
+  IntentsByKind,
+  KindPlan,
+  Narrowed,
+  PlanContext,
+  TargetPart,
+} from "./kind-plan.ts";
+import { leftBehind } from "./left-behind.ts";
 import { sharedGate } from "./members.ts";
 import { planMeshes } from "./mesh.ts";
 import type { MeshState } from "./mesh-state.ts";
@@ -62,28 +72,67 @@ function planCilium(world: CiliumWorld, options: CiliumOptions, memory: Certific
     const facts = lastSeen(view.observed);
     const gap = gapOf(view, instance);
     const part = joined.parts.get(view.id);
-    const shares =
+    const sharesWith = (stayOf: (slot: string, path: string) => Stay | undefined) =>
       facts === undefined || instance === undefined
-        ? { desired: [], items: [], lost: [], spoilt: [] }
+        ? { desired: [], items: [], parts: [], doubted: [], lost: [], spoilt: [] }
         : planShares({
             facts,
             namespace: options.ciliumNamespace,
             instance,
             wishes: joined.wishes.get(view.id) ?? new Map<string, ShareWish[]>(),
             fateOf: (intent, object, path) => fateOf(intent, view.id, object, path),
+            stayOf,
           });
+    const shares = sharesWith(() => undefined);
     appendAll(found, gap === undefined ? lostSecrets(shares.lost, view.name) : []);
+    appendAll(found, doubtedRemovals([...shares.doubted, ...(part?.doubted ?? [])], view.name));
     appendAll(found, spoiltRecords(shares.spoilt, view, context));
+    const together = (
+      of: Pick<typeof shares, "desired" | "items">,
+      whole: readonly Item[],
+      desired: readonly Desired[],
+    ) => ({
+      desired: [...of.desired, ...desired],
+      items: [...of.items, ...whole],
+    });
+    const plan = { target: view.id, gap, ...together(shares, part?.items ?? [], part?.desired ?? []) };
+    const narrowed = part?.narrowed ?? [];
+    const parts = [...shares.parts, ...narrowed.flatMap((each) => each.parts)];
+    if (parts.length === 0) return plan;
     return {
-      target: view.id,
-      gap,
-      desired: [...shares.desired, ...(part?.desired ?? [])],
-      items: [...shares.items, ...(part?.items ?? [])],
+      ...plan,
+      shared: {
+        parts,
+        keeping: (stays, items) => {
+          const bySlot = new Map([...stays].map(([each, stay]) => [partKey(each.slot, each.path), stay]));
+          const kept = sharesWith((slot, path) => bySlot.get(partKey(slot, path)));
+          return together(kept, items.slice(shares.items.length), keepingParts(part?.desired ?? [], narrowed, stays));
+        },
+      },
     };
   });
-  const diagnostics = sortDiagnostics([...joined.diagnostics, ...found]);
-  return { targets, meshes, ...joined.rest, diagnostics };
+  const left = leftBehind(all, { ...context, meshes });
+  const diagnostics = sortDiagnostics([...joined.diagnostics, ...found, ...left.diagnostics]);
+  const suspects = [...joined.rest.suspects, ...left.suspects];
+  const tellHeld = (held: readonly HeldRemoval[]) => heldRemovals(held, all, world.clusters);
+  return { targets, meshes, ...joined.rest, suspects, diagnostics, tellHeld };
 }
+
+/** Objects of ours with what stays of what they would lose. */
+function keepingParts(
+  desired: readonly Desired[],
+  narrowed: readonly Narrowed[],
+  stays: ReadonlyMap<Part, Stay>,
+): readonly Desired[] {
+  const bySlot = new Map(narrowed.map((each) => [each.slot, each]));
+  return desired.map((each) => {
+    const less = bySlot.get(each.slot);
+    const paths = new Set(less?.parts.flatMap((part) => (stays.has(part) ? [part.path] : [])));
+    return less === undefined || paths.size === 0 ? each : { ...each, fields: less.keeping(paths) };
+  });
+}
+
+const partKey = (slot: string, path: string): string => JSON.stringify([slot, path]);
 
 /** What its people should know of a secret that was theirs, before the plan that takes ours away is carried out. */
 function lostSecrets(lost: readonly LostSecret[], cluster: string): readonly Diagnostic[] {
@@ -114,6 +163,7 @@ function joinKinds(plans: readonly KindPlan[], viewIdOf: (target: ClusterId) => 
   const reports = new Map<string, (evidence: Evidence) => Report>();
   const diagnostics: Diagnostic[] = [];
   const samples: Sample[] = [];
+  const suspects: NonNullable<Plan["suspects"]>[number][] = [];
   for (const plan of plans) {
     for (const [target, objects] of plan.shareWishes) {
       const known = wishes.get(viewIdOf(target)) ?? new Map<string, ShareWish[]>();
@@ -123,14 +173,20 @@ function joinKinds(plans: readonly KindPlan[], viewIdOf: (target: ClusterId) => 
     for (const [target, part] of plan.perTarget) {
       const known = parts.get(viewIdOf(target));
       const desired = [...(known?.desired ?? []), ...part.desired];
-      parts.set(viewIdOf(target), { desired, items: [...(known?.items ?? []), ...part.items] });
+      parts.set(viewIdOf(target), {
+        desired,
+        items: [...(known?.items ?? []), ...part.items],
+        narrowed: [...(known?.narrowed ?? []), ...(part.narrowed ?? [])],
+        doubted: [...(known?.doubted ?? []), ...(part.doubted ?? [])],
+      });
     }
     for (const [target, list] of plan.polls) for (const poll of list) appendTo(polls, viewIdOf(target), poll);
     for (const [id, report] of plan.reports) reports.set(id, report);
     appendAll(diagnostics, plan.diagnostics);
     appendAll(samples, plan.samples);
+    appendAll(suspects, plan.suspects ?? []);
   }
-  return { wishes, parts, diagnostics, rest: { polls, reports, samples } };
+  return { wishes, parts, diagnostics, rest: { polls, reports, samples, suspects } };
 }
 
 /** What is known of an intent that holds a share which nothing wishes for; without complete evidence, nothing. */
@@ -158,7 +214,8 @@ function fates(
         ?.get(object)
         ?.some((wish) => wish.path === path) === true;
     const twins = twinsOf.get(target) ?? [];
-    return isKept(target) || twins.some((twin) => isKept(twin) || isWished(twin)) ? "doubtful" : "gone";
+    if (isKept(target) || twins.some((twin) => isKept(twin) || isWished(twin))) return "doubtful";
+    return plan.editOf?.(id, target, object, path) ?? "gone";
   };
 }
 

@@ -10,6 +10,7 @@
 import type { ConnectivityIntentSpec, IntentPort, IntentSide } from "../api/connectivity-intent.ts";
 import { canonicalText } from "../core/json.ts";
 import { shortHash } from "../core/naming.ts";
+import { trimEnd } from "../core/trim.ts";
 import { compareText } from "../core/world.ts";
 import type { ConfigFacts } from "./facts.ts";
 import type { Version } from "./mesh-state.ts";
@@ -149,11 +150,14 @@ function chunks<T>(items: readonly T[]): readonly (readonly T[])[] {
 
 const nameMax = 63;
 
+/** Whether a name could be one that we give a policy. */
+export const isPolicyName = (name: string): boolean => /^causeway-.*-[0-9a-f]{16}$/.test(name);
+
 /** The name of a policy: the same for the same intent and direction, and nobody else's. */
 export function policyName(instance: string, intent: string, name: string, direction: Direction): string {
   const end = `-${direction}-${shortHash(JSON.stringify([instance, intent, direction]))}`;
   const clean = `causeway-${name}`.toLowerCase().replace(/[^a-z0-9.-]/gu, "-");
-  return `${clean.slice(0, nameMax - end.length).replace(/[^a-z0-9]+$/, "")}${end}`;
+  return `${trimEnd(clean.slice(0, nameMax - end.length), "-.")}${end}`;
 }
 
 /** The clusters that an existing policy names, so that none of them is lost while not all are known. */

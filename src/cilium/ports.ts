@@ -37,5 +37,7 @@ export type CiliumPorts = {
   ) => CertificateProblem | undefined;
   /** Whether the key belongs to the first certificate. */
   readonly keyMatches: (certPem: string, keyPem: string) => boolean;
+  /** Why an order could not be carried out; undefined if it could. Nothing is signed to find out. */
+  readonly issueProblem: (order: IssueOrder) => { readonly detail: string } | undefined;
   readonly issue: (order: IssueOrder) => Result<Issued, { readonly detail: string }>;
 };

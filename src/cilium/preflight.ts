@@ -24,12 +24,15 @@ import type { Diagnostic } from "../core/diagnostic.ts";
 import { type Cidr, parseCidr } from "../core/net/cidr.ts";
 import type { CidrIndex } from "../core/net/cidr-index.ts";
 import { indexOf } from "../core/net/disjoint.ts";
+import { trimEnd } from "../core/trim.ts";
 import type { Failure } from "../core/world.ts";
 import { atCluster, diagnose, type MeshCode, type MeshValues } from "./diagnostics.ts";
 import type { CiliumFacts, ConfigFacts } from "./facts.ts";
 import type { BindingIntent } from "./intent.ts";
+import { isMetricsForbidden } from "./mesh-status.ts";
 import type { Participant } from "./participant.ts";
 import { objectNames } from "./resources.ts";
+import { metricsFile } from "./rights.ts";
 import { isAtLeast, isOlder, minorsBetween } from "./version.ts";
 
 /** What checks need to know beside the clusters themselves. */
@@ -126,10 +129,13 @@ const teller =
     diagnose(code, atCluster(mesh, cluster), values);
 
 /** Why a cluster is not seen: what may pass by itself is waited for, anything else is for somebody to mend. */
-function noAccess({ kind, detail }: Failure, say: Teller): Diagnostic {
+function noAccess(because: Failure, say: Teller): Diagnostic {
+  const { detail } = because;
   // The old provider's people look for these words when a kubeconfig is missing.
   const known = "reading kubeconfig secret";
-  switch (kind) {
+  switch (because.kind) {
+    case "overBudget":
+      return say("ClusterOverBudget", { detail, flag: because.flag });
     case "unreachable":
     case "incomplete":
       return say("ClusterUnreachable", { detail });
@@ -204,10 +210,7 @@ function identityProblem(name: string, id: number | undefined): string | undefin
 }
 
 const proposedName = (name: string): string =>
-  name
-    .replaceAll(/[^a-z0-9-]/g, "-")
-    .slice(0, clusterNameMax)
-    .replaceAll(/^-+|-+$/g, "") || "cluster-1";
+  trimEnd(name.replaceAll(/[^a-z0-9-]/g, "-").slice(0, clusterNameMax), "-").replace(/^-+/, "") || "cluster-1";
 
 function rangeProblem(id: number, config: ConfigFacts): string | undefined {
   const max = maxConnected(config);
@@ -246,6 +249,7 @@ function checkExpectations(member: Participant, { binding }: PreflightContext, s
   if (agents.length > 0 && agents.every(({ metricsPort }) => metricsPort === undefined)) {
     found.push(say("AgentMetricsOff", {}));
   }
+  if (facts !== undefined && isMetricsForbidden(facts)) found.push(say("MetricsForbidden", { file: metricsFile }));
   for (const shared of [facts?.kvstoremesh, facts?.clustermesh]) {
     const owner = shared === undefined ? undefined : ownerOf(shared);
     if (shared !== undefined && owner !== undefined) {

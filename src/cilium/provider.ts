@@ -11,6 +11,7 @@ import { ciliumIntentKinds } from "./intent-reader.ts";
 import type { CiliumOptions } from "./kind-plan.ts";
 import { membersOf, sharedGate } from "./members.ts";
 import { type CiliumPlan, ciliumPlanner } from "./plan.ts";
+import { rightsFile } from "./rights.ts";
 import { sampleTable } from "./samples.ts";
 import { ciliumWrittenKinds } from "./written-kinds.ts";
 
@@ -35,6 +36,7 @@ export function ciliumProvider(options: CiliumOptions): Provider<CiliumIntent, C
       return plan(world);
     },
     kinds: ciliumWrittenKinds(options.ports, () => instance),
+    rightsFile,
     report: ({ reports }, intent, evidence) =>
       reports.get(intent.id)?.(evidence) ?? { status: {}, conditions: [], findings: [] },
     polls: ({ polls }) => polls,

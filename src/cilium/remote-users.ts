@@ -1,6 +1,8 @@
 // `users.yaml` of ConfigMap clustermesh-remote-users, read and written line by line: what others wrote stays as it is,
 // to the byte. Only the form that Cilium's chart and documentation use is understood; anything else is left alone.
 
+import { readYamlText, yamlText } from "./yaml-text.ts";
+
 /** A user of clustermesh-apiserver's etcd, with the lines that say so. */
 type Listed = { readonly name: string; readonly role: string; readonly from: number; readonly to: number };
 
@@ -32,7 +34,10 @@ export function withUsers(text: string, users: readonly RemoteUser[]): string {
   const lines = text.split("\n");
   const last = listed[listed.length - 1];
   const indent = last === undefined ? "" : (/^ */.exec(lines[last.from] ?? "")?.[0] ?? "");
-  const added = users.flatMap(({ name, role }) => [`${indent}- name: ${name}`, `${indent}  role: ${role}`]);
+  const added = users.flatMap(({ name, role }) => [
+    `${indent}- name: ${yamlText(name)}`,
+    `${indent}  role: ${yamlText(role)}`,
+  ]);
   if (last === undefined) return `${["users:", ...added].join("\n")}\n`;
   return [...lines.slice(0, last.to), ...added, ...lines.slice(last.to)].join("\n");
 }
@@ -56,10 +61,8 @@ function listedIn(text: string): readonly Listed[] | undefined {
     if (indent === undefined || secondIndent !== `${indent}  ` || firstKey === secondKey) return undefined;
     const [name, role] = firstKey === "name" ? [firstValue, secondValue] : [secondValue, firstValue];
     if (listed.length === usersMax) return undefined;
-    listed.push({ name: plain(name ?? ""), role: plain(role ?? ""), from: at, to: at + 2 });
+    listed.push({ name: readYamlText(name ?? ""), role: readYamlText(role ?? ""), from: at, to: at + 2 });
     at += 1;
   }
   return listed;
 }
-
-const plain = (value: string): string => value.replace(/^(["'])(.*)\1$/, "$2");

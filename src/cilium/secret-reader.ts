@@ -30,11 +30,10 @@ export function readAuthority(raw: unknown, ports: CiliumPorts): CiliumFact {
     const [first] = certificates;
     if (first === undefined) return { kind: "garbled", detail: "there is no certificate in it" };
     if (key === undefined) return { kind: "keyMissing", detail: "its key is not in the Secret" };
-    // Only trying tells whether the key is of a kind that can sign; what comes of it is thrown away.
     const { notBeforeMs, notAfterMs } = first;
     const order = { commonName: "remote", caCertPem: cert ?? "", caKeyPem: new Redacted(key), notBeforeMs, notAfterMs };
-    const trial = ports.issue(order);
-    return trial.ok ? undefined : { kind: "cannotSign", detail: trial.error.detail };
+    const problem = ports.issueProblem(order);
+    return problem === undefined ? undefined : { kind: "cannotSign", detail: problem.detail };
   }
 }
 

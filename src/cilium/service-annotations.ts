@@ -11,6 +11,9 @@ export const sharingKeys = {
   affinity: ["service.cilium.io/affinity", "io.cilium/service-affinity"],
 } as const;
 
+/** Has Cilium put the endpoints of other clusters into EndpointSlices, which Services without an address need. */
+const slicesKey = "service.cilium.io/global-sync-endpoint-slices";
+
 const spellings = new Map<string, readonly string[]>(
   Object.values(sharingKeys).flatMap((keys) => keys.map((key) => [key, keys] as const)),
 );
@@ -23,6 +26,8 @@ export type AnnotationRequest = {
   readonly shared: boolean | undefined;
   readonly affinity: string | undefined;
   readonly further: Readonly<Record<string, string>>;
+  /** Further keys that may be asked for; one that ends in a slash stands for all keys of its domain. */
+  readonly allowed: readonly string[];
 };
 
 /** The annotations to write, the keys that are refused with the reason, and what contradicts itself. */
@@ -33,7 +38,7 @@ export type AnnotationPlan = {
 };
 
 /** Works out the annotations of a Service that shall be global. */
-export function planAnnotations({ shared, affinity, further }: AnnotationRequest): AnnotationPlan {
+export function planAnnotations({ shared, affinity, further, allowed }: AnnotationRequest): AnnotationPlan {
   const annotations = new Map<string, string>(globalAnnotations);
   const refused: { key: string; detail: string }[] = [];
   const contradictions: string[] = [];
@@ -48,7 +53,7 @@ export function planAnnotations({ shared, affinity, further }: AnnotationRequest
   if (shared !== undefined) add(sharingKeys.shared[0], String(shared), "spec.shared");
   if (affinity !== undefined) add(sharingKeys.affinity[0], affinity, "spec.affinity");
   for (const [key, value] of Object.entries(further).sort(([a], [b]) => compareText(a, b))) {
-    const detail = refusal(key, value);
+    const detail = refusal(key, value, allowed);
     if (detail === undefined) add(key, value, "spec.globalAnnotations");
     else refused.push({ key, detail });
   }
@@ -59,14 +64,20 @@ const keyForm =
   /^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 const domainMax = 253;
 
-function refusal(key: string, value: string): string | undefined {
-  if (!keyForm.test(key) || key.indexOf("/") > domainMax) return "it is not the key of an annotation";
-  const domain = key.includes("/") ? key.slice(0, key.indexOf("/")) : "";
-  const isOf = (owner: string): boolean => domain === owner || domain.endsWith(`.${owner}`);
-  if (isOf("causeway.dev")) return "it is how Causeway remembers what it did";
-  if (isOf("kubernetes.io") || isOf("k8s.io")) return "it belongs to Kubernetes or to a cloud";
+/** Whether a text can be the key of an annotation. */
+export const isAnnotationKey = (key: string): boolean => keyForm.test(key) && key.indexOf("/") <= domainMax;
+
+// What is written here is written with our rights. Controllers of many makers act on annotations of Services, with
+// accounts that tenants share; no list of those would be complete.
+function refusal(key: string, value: string, allowed: readonly string[]): string | undefined {
+  if (!isAnnotationKey(key)) return "it is not the key of an annotation";
+  const domain = key.slice(0, key.indexOf("/") + 1);
+  if (domain === "causeway.dev/" || domain.endsWith(".causeway.dev/"))
+    return "it is how Causeway remembers what it did";
   if (globalAnnotations.has(key) && value !== "true") return "a GlobalService makes Services global";
-  return undefined;
+  if (spellings.has(key) || key === slicesKey || allowed.includes(key)) return undefined;
+  if (domain !== "" && allowed.includes(domain)) return undefined;
+  return "Cilium does not share Services by it, and the operator's --global-annotations does not allow it";
 }
 
 /** Joins what several intents wish of one object: where two wish the same at a path, it is written for both. */

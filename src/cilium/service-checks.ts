@@ -47,6 +47,10 @@ export function chooseMembers(
   return { members, failed, findings };
 }
 
+/** Whether a list names a cluster that is not in the mesh. */
+export const namesUnknown = (outcomes: readonly Outcome[]): boolean =>
+  outcomes.some(({ reason }) => reason === "ClusterUnknown");
+
 type Place = { readonly member: MeshMember; readonly facts: CiliumFacts; readonly services: readonly ServiceFacts[] };
 
 /** What is wrong with Services although they can all be made global. */

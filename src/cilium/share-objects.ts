@@ -1,12 +1,14 @@
 // The objects of a cluster of which we may hold a share, and the plan of each share. Lists and texts that are others' as
 // well can only be written as a whole: what is theirs goes along in the field `others`, which is never a difference.
 
-import type { Content, Desired, Fields, Item } from "../core/plan.ts";
-import { appendTo } from "../core/list.ts";
+import type { Content, Desired, Fields, Item, Part, Stay } from "../core/plan.ts";
+import { appendAll, appendTo } from "../core/list.ts";
+import type { DoubtfulEdit } from "./edit.ts";
 import type { HostAliases } from "./fact.ts";
 import type { CiliumFacts } from "./facts.ts";
 import { shareKey, type ShareKind, shareKinds } from "./kind-plan.ts";
 import { aliasPath, present, usersKey } from "./object-reader.ts";
+import { slotOf } from "./own-object.ts";
 import { withoutUsers } from "./remote-users.ts";
 import { objectNames } from "./resources.ts";
 import {
@@ -30,10 +32,15 @@ export type SharesInput = {
   /** By `shareKey`. */
   readonly wishes: ReadonlyMap<string, readonly ShareWish[]>;
   readonly fateOf: (intent: string, object: string, path: string) => ShareFate;
+  /** Why what would go has to stay, by the slot of the object and the path. */
+  readonly stayOf?: (slot: string, path: string) => Stay | undefined;
 };
 
 /** A secret that was in an object before us and cannot be put back, and for whom ours was there. */
 export type LostSecret = { readonly object: string; readonly path: string; readonly intents: readonly string[] };
+
+/** An object of which something stays because nobody can tell what an edit means. */
+export type DoubtedObject = { readonly kind: string; readonly name: string; readonly edit: DoubtfulEdit };
 
 /** An object with a record of ours that cannot be read. */
 export type SpoiltObject = { readonly kind: ShareKind; readonly name: string };
@@ -42,15 +49,23 @@ export type SpoiltObject = { readonly kind: ShareKind; readonly name: string };
 export function planShares(input: SharesInput): {
   readonly desired: readonly Desired[];
   readonly items: readonly Item[];
+  readonly parts: readonly Part[];
+  readonly doubted: readonly DoubtedObject[];
   readonly lost: readonly LostSecret[];
   readonly spoilt: readonly SpoiltObject[];
 } {
   const { facts, namespace } = input;
   const desired: Desired[] = [];
   const items: Item[] = [];
+  const parts: Part[] = [];
+  const doubted: DoubtedObject[] = [];
   const lost: LostSecret[] = [];
   const take = (plan: SharePlan): void => {
     for (const each of plan.lost ?? []) lost.push({ object: plan.item?.name ?? "", ...each });
+    appendAll(parts, plan.parts ?? []);
+    for (const edit of plan.doubted ?? []) {
+      doubted.push({ kind: plan.item?.kind ?? "", name: plan.item?.name ?? "", edit });
+    }
     if (plan.desired !== undefined) desired.push(plan.desired);
     if (plan.item !== undefined) items.push(plan.item);
   };
@@ -64,7 +79,7 @@ export function planShares(input: SharesInput): {
   };
   take(own(shareKinds.connection, objectNames.kvstoremesh, facts.kvstoremesh));
   take(own(shareKinds.connection, objectNames.clustermesh, facts.clustermesh));
-  take(usersShare(own(shareKinds.remoteUsers, objectNames.remoteUsers, usersObject(facts)), facts));
+  take(usersShare(own(shareKinds.remoteUsers, objectNames.remoteUsers, facts.remoteUsers?.shared), facts));
   const { apiserver, agentShared } = facts;
   if (apiserver !== undefined) {
     const share = own(shareKinds.apiserverAliases, objectNames.apiserver, apiserver.shared);
@@ -79,7 +94,7 @@ export function planShares(input: SharesInput): {
     if (!isWished && readRecord(shared.annotations, input.instance).size === 0) continue;
     take(shareOf(input, shareKinds.serviceAnnotations, name, shared));
   }
-  return { desired, items, lost, spoilt };
+  return { desired, items, parts, doubted, lost, spoilt };
 }
 
 const reasons: Readonly<Record<ShareKind, { readonly because: string; readonly releasedBecause: string }>> = {
@@ -99,6 +114,7 @@ function shareOf(input: SharesInput, kind: ShareKind, name: string, object: Shar
     object,
     wishes: joined(input.wishes.get(key) ?? []),
     fateOf: (intent, path) => input.fateOf(intent, key, path),
+    stayOf: (path) => input.stayOf?.(slotOf(kind, name), path),
     ...reasons[kind],
   });
 }
@@ -111,17 +127,13 @@ function joined(wishes: readonly ShareWish[]): readonly ShareWish[] {
     const [first] = same;
     if (first === undefined) return [];
     const agreeing = same.filter(({ value }) => value === first.value);
-    return [{ ...first, intents: agreeing.flatMap(({ intents }) => intents) }];
+    const about = Object.fromEntries(agreeing.flatMap((wish) => Object.entries(wish.about ?? {})));
+    const told = Object.keys(about).length === 0 ? {} : { about };
+    return [{ ...first, intents: agreeing.flatMap(({ intents }) => intents), ...told }];
   });
 }
 
-/** Without the list clustermesh-apiserver could not start again: where it needs one, it is emptied and not deleted. */
-function usersObject({ remoteUsers, apiserver }: CiliumFacts): SharedObject | undefined {
-  if (remoteUsers === undefined) return undefined;
-  const isNeeded = apiserver?.needsRemoteUsers === true;
-  return isNeeded ? { ...remoteUsers.shared, isOtherwiseEmpty: false } : remoteUsers.shared;
-}
-
+/** Without the list clustermesh-apiserver could not start again: where it needs one, an empty one stays. */
 function usersShare(plan: SharePlan, { remoteUsers, apiserver }: CiliumFacts): SharePlan {
   const fields = plan.desired?.fields ?? plan.item?.fields ?? {};
   const ours = new Set(Object.keys(fields).flatMap((path) => (path.startsWith("user/") ? [path.slice(5)] : [])));
@@ -148,6 +160,7 @@ function withOthers(plan: SharePlan, others: string): SharePlan {
     fields: { ...part.fields, [othersField]: others },
   });
   const share = {
+    ...plan,
     desired: plan.desired === undefined ? undefined : added(plan.desired),
     item: plan.item === undefined ? undefined : added(plan.item),
   };

@@ -1,37 +1,42 @@
 // Our share of an object that is others' as well: keys of a Secret, annotations of a Service. What we put there, for
 // whom, and what was there before is recorded on the object itself, in the same write. So nobody's entry is lost, and
-// when the last intent lets go the object is what it was.
+// when the last intent lets go the object is what it was. It is never deleted, also if we made it: it is left empty, since
+// whoever may delete and create Secrets may have any token of their namespace.
 //
 //   at a path                        what is written                  what is recorded
 //   wished for                       the wish                         for whom, what was there before, what we set
+//   wished for by some of them       the wish                         also for those that may not let go yet
 //   recorded, an intent in doubt     what is there                    as before
+//   recorded, held by the last gate  what is there                    as before
 //   recorded, no longer wished for   what was there before, unless    nothing
 //                                    somebody changed it since
 //
 // A secret is never recorded but by its hash, so nothing could put it back: one that is there before us stays, and what
 // we put in its place at a time when we did not know better goes without it.
 
-import { canonicalText, fieldsOf, listOf, textOf } from "../core/json.ts";
+import { appendAll } from "../core/list.ts";
 import { shortHash } from "../core/naming.ts";
-import { type Content, type Desired, type Field, type Item, type Operation, withFate } from "../core/plan.ts";
+import {
+  type Content,
+  type Desired,
+  type Edit,
+  type Field,
+  type Item,
+  type Operation,
+  type Part,
+  type Stay,
+  withFate,
+} from "../core/plan.ts";
 import { Redacted } from "../core/redacted.ts";
 import { compareText } from "../core/world.ts";
+import type { DoubtfulEdit } from "./edit.ts";
+import { aboutOf, nextRecord, parseRecord, type Reading, type ShareEntry, type ShareRecord } from "./share-record.ts";
 
 /** The label on an object that we made. */
 export const managedByLabel = "app.kubernetes.io/managed-by";
 
 /** What that label says. */
 export const managedBy = "causeway";
-
-/** What we did at one path of an object: what was there before, and what we set; `*` if whatever is there is ours. */
-export type ShareEntry = {
-  readonly intents: readonly string[];
-  readonly was: string | null;
-  readonly set: string;
-};
-
-/** What we did to an object, by path. */
-export type ShareRecord = ReadonlyMap<string, ShareEntry>;
 
 /** An object of which a part may be ours. */
 export type SharedObject = {
@@ -43,8 +48,6 @@ export type SharedObject = {
   readonly annotations: Readonly<Record<string, string>>;
   /** What is at each path that could be ours; of a secret, its hash. */
   readonly values: Readonly<Record<string, string>>;
-  /** Whether it holds nothing beside `values`. */
-  readonly isOtherwiseEmpty: boolean;
   /** Only that it is there is known, and so nothing of it may be written. */
   readonly isContentUnknown?: true;
 };
@@ -59,10 +62,14 @@ export type ShareWish = {
   readonly secret?: true;
   readonly sealed?: unknown;
   readonly intents: readonly string[];
+  /** The member of a mesh that it is about, as each intent calls it. */
+  readonly about?: Readonly<Record<string, string>>;
+  /** The UID of the cluster that it leads to, as a hash. */
+  readonly uid?: string;
 };
 
-/** What is known of an intent that had a share: it has let go for certain, or that cannot be told. */
-export type ShareFate = "gone" | "doubtful";
+/** What is known of an intent that had a share: it has let go for certain, by an edit, or that cannot be told. */
+export type ShareFate = "gone" | "doubtful" | Edit | DoubtfulEdit;
 
 /** Everything that a share is planned from. */
 export type ShareInput = {
@@ -73,6 +80,8 @@ export type ShareInput = {
   readonly object: SharedObject | undefined;
   readonly wishes: readonly ShareWish[];
   readonly fateOf: (intent: string, path: string) => ShareFate;
+  /** Why what would go at a path has to stay, if it has. */
+  readonly stayOf?: (path: string) => Stay | undefined;
   readonly because: string;
   readonly releasedBecause: string;
 };
@@ -81,6 +90,10 @@ export type ShareInput = {
 export type SharePlan = {
   readonly desired: Desired | undefined;
   readonly item: Item | undefined;
+  /** What goes. */
+  readonly parts?: readonly Part[];
+  /** What stays because nobody can tell what the edit means that would take it away. */
+  readonly doubted?: readonly DoubtfulEdit[];
   /** Where a secret of ours goes, and the one that was there before cannot be put back. */
   readonly lost?: readonly { readonly path: string; readonly intents: readonly string[] }[];
 };
@@ -90,10 +103,18 @@ const whateverIsThere = "*";
 /** The path of the record among the fields of a share; no key of a Secret and no annotation can have it. */
 export const recordPath = "@record";
 
-/** The annotation that holds the record of one Causeway. */
-export const recordAnnotation = (instance: string): string => `causeway.dev/shares-${shortHash(instance)}`;
+const recordPrefix = "causeway.dev/shares-";
 
-type Reading = { readonly record: ShareRecord; readonly isSpoilt: boolean };
+/** The annotation that holds the record of one Causeway. */
+export const recordAnnotation = (instance: string): string => `${recordPrefix}${shortHash(instance)}`;
+
+/** The paths of an object that the record of any Causeway names. */
+export const recordedPaths = (annotations: Readonly<Record<string, string>>): ReadonlySet<string> =>
+  new Set(
+    Object.entries(annotations).flatMap(([key, text]) =>
+      key.startsWith(recordPrefix) ? [...parseRecord(text).record.keys()] : [],
+    ),
+  );
 
 const readings = new WeakMap<Readonly<Record<string, string>>, Map<string, Reading>>();
 
@@ -113,26 +134,6 @@ function readingOf(annotations: Readonly<Record<string, string>>, instance: stri
   return reading;
 }
 
-function parseRecord(text: string | undefined): Reading {
-  const record = new Map<string, ShareEntry>();
-  if (text === undefined) return { record, isSpoilt: false };
-  const parsed = jsonOf(text);
-  let isSpoilt = !isObject(parsed);
-  for (const [path, entry] of Object.entries(fieldsOf(parsed))) {
-    const { for: intents, was, set } = fieldsOf(entry);
-    if (typeof set !== "string") {
-      isSpoilt = true;
-      continue;
-    }
-    record.set(path, {
-      intents: listOf(intents).flatMap((each) => textOf(each) ?? []),
-      was: typeof was === "string" ? was : null,
-      set,
-    });
-  }
-  return { record, isSpoilt };
-}
-
 /** Plans our share of one object. */
 export function planShare(input: ShareInput): SharePlan {
   const { object, instance } = input;
@@ -144,6 +145,10 @@ export function planShare(input: ShareInput): SharePlan {
   const fields: Record<string, Field> = {};
   const sealed: Record<string, unknown> = {};
   const lost: { readonly path: string; readonly intents: readonly string[] }[] = [];
+  const parts: Part[] = [];
+  const doubted: DoubtfulEdit[] = [];
+  const { slot } = slotOf(input);
+  let held: Stay | undefined;
   for (const path of [...new Set([...wishes.keys(), ...record.keys()])].sort(compareText)) {
     const [wish, before] = [wishes.get(path), record.get(path)];
     const present = object?.values[path] ?? null;
@@ -151,31 +156,50 @@ export function planShare(input: ShareInput): SharePlan {
     if (wish !== undefined) {
       const was = before === undefined ? present : before.was;
       const set = wish.secret === true ? whateverIsThere : wish.value;
-      // An intent in doubt keeps its hold although somebody else wishes for the same.
-      const doubtful = (before?.intents ?? []).filter((intent) => input.fateOf(intent, path) === "doubtful");
-      next.set(path, { intents: sorted([...wish.intents, ...doubtful]), was, set });
+      // An intent that may not let go now keeps its hold although somebody else wishes for the same.
+      const others = (before?.intents ?? []).filter((intent) => !wish.intents.includes(intent));
+      const { doubts, edits, unsure, editing } = fatesOf(others, path, input);
+      appendAll(doubted, doubts);
+      if (edits.length > 0) parts.push({ slot, path, intents: editing, edits });
+      const staying = input.stayOf?.(path) === undefined ? unsure : [...unsure, ...editing];
+      const intents = sorted([...wish.intents, ...staying]);
+      const uid = wish.uid ?? before?.uid;
+      const leadsTo = uid === undefined ? {} : { uid };
+      next.set(path, { intents, was, set, ...aboutFor(intents, before, wish.about, doubts), ...leadsTo });
       fields[path] = wish.value;
       if (wish.sealed !== undefined) sealed[path] = wish.sealed;
-    } else if (before !== undefined && before.intents.some((intent) => input.fateOf(intent, path) === "doubtful")) {
-      next.set(path, before);
-      fields[path] = present;
-    } else if (before?.set === whateverIsThere) {
-      fields[path] = null;
-      if (before.was !== null && present !== null) lost.push({ path, intents: before.intents });
     } else if (before !== undefined) {
-      fields[path] = before.set === present ? before.was : present;
+      const { doubts, edits, unsure } = fatesOf(before.intents, path, input);
+      const stay = input.stayOf?.(path);
+      held ??= stay;
+      appendAll(doubted, doubts);
+      if (stay !== undefined || unsure.length > 0) {
+        next.set(path, { ...before, ...aboutFor(before.intents, before, {}, doubts) });
+        fields[path] = present;
+        continue;
+      }
+      parts.push({ slot, path, intents: before.intents, edits });
+      if (before.set !== whateverIsThere) fields[path] = before.set === present ? before.was : present;
+      else {
+        fields[path] = null;
+        if (before.was !== null && present !== null) lost.push({ path, intents: before.intents });
+      }
     }
   }
   if (next.size === 0 && record.size === 0) return { desired: undefined, item: undefined };
-  const told = lost.length === 0 ? {} : { lost };
-  const item = object === undefined ? undefined : itemOf(input, object, record, fields);
+  const told = {
+    ...(lost.length === 0 ? {} : { lost }),
+    ...(parts.length === 0 ? {} : { parts }),
+    ...(doubted.length === 0 ? {} : { doubted }),
+  };
+  const item = object === undefined ? undefined : itemOf(input, object, record, fields, held);
   if (next.size === 0) return { desired: undefined, item, ...told };
   const intents = sorted([...next.values()].flatMap((entry) => entry.intents));
   const desired: Desired = {
     ...slotOf(input),
     intents,
     labels: object === undefined ? { [managedByLabel]: managedBy } : object.labels,
-    fields: { ...fields, [recordPath]: recordText(next) },
+    fields: { ...fields, [recordPath]: nextRecord(record, next, changesAny(fields, object)) },
     ...(Object.keys(sealed).length === 0 ? {} : { sealed: new Redacted(sealed) }),
     claims: [],
     claimsPath: "",
@@ -185,19 +209,64 @@ export function planShare(input: ShareInput): SharePlan {
   return { desired, item, ...told };
 }
 
+/** What is known of those for whom something is there. */
+type Fates = {
+  /** Those of whom nobody can tell whether they let go, and the edits that nobody can tell the meaning of. */
+  readonly unsure: readonly string[];
+  readonly doubts: readonly DoubtfulEdit[];
+  /** Those who let go by an edit. */
+  readonly editing: readonly string[];
+  readonly edits: readonly Edit[];
+};
+
+function fatesOf(intents: readonly string[], path: string, { fateOf }: ShareInput): Fates {
+  const [unsure, doubts, editing, edits] = [[] as string[], [] as DoubtfulEdit[], [] as string[], [] as Edit[]];
+  for (const intent of intents) {
+    const fate = fateOf(intent, path);
+    if (fate === "gone") continue;
+    if (fate === "doubtful" || isDoubt(fate)) {
+      unsure.push(intent);
+      if (fate !== "doubtful") doubts.push(fate);
+    } else {
+      editing.push(intent);
+      edits.push(fate);
+    }
+  }
+  return { unsure, doubts, editing, edits };
+}
+
+const isDoubt = (edit: Edit | DoubtfulEdit): edit is DoubtfulEdit => "doubt" in edit;
+
+/** The members that an entry is about: as the wish says, as the record does, or as a doubt suspects. */
+function aboutFor(
+  intents: readonly string[],
+  before: ShareEntry | undefined,
+  wished: Readonly<Record<string, string>> = {},
+  doubts: readonly DoubtfulEdit[] = [],
+): Pick<ShareEntry, "about"> {
+  return aboutOf(
+    intents.flatMap((intent): [string, string][] => {
+      const suspected = doubts.find((edit) => edit.intent === intent)?.member;
+      const name = wished[intent] ?? before?.about?.[intent] ?? suspected;
+      return name === undefined ? [] : [[intent, name]];
+    }),
+  );
+}
+
+const changesAny = (fields: Readonly<Record<string, Field>>, object: SharedObject | undefined): boolean =>
+  Object.entries(fields).some(([path, value]) => value !== (object?.values[path] ?? null));
+
 function itemOf(
   input: ShareInput,
   object: SharedObject,
   record: ShareRecord,
   fields: Readonly<Record<string, Field>>,
+  held?: Stay,
 ): Item {
   const here = Object.fromEntries(Object.keys(fields).map((path) => [path, object.values[path] ?? null]));
   const intents = sorted([...record.values()].flatMap((entry) => entry.intents));
   const recorded = object.annotations[recordAnnotation(input.instance)] ?? null;
-  const isOurs = object.labels[managedByLabel] === managedBy;
-  const isEmpty = Object.keys(object.values).every((path) => (fields[path] ?? null) === null && path in fields);
   const leave: Content = { labels: object.labels, fields: { ...fields, [recordPath]: null } };
-  const whole = isOurs && object.isOtherwiseEmpty && isEmpty;
   return {
     ...slotOf(input),
     uid: object.uid,
@@ -211,7 +280,7 @@ function itemOf(
     standing: {
       owner: "us",
       adopted: false,
-      ifUnwanted: { do: "delete", reason: input.releasedBecause, ...(whole ? {} : { leave }) },
+      ifUnwanted: held === undefined ? { do: "delete", reason: input.releasedBecause, leave } : { do: "hold", ...held },
     },
   };
 }
@@ -288,16 +357,3 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
 const slotOf = ({ kind, name }: ShareInput) => ({ kind, name, slot: `${kind}/${name}`, origin: `${kind}/${name}` });
 
 const sorted = (intents: readonly string[]): readonly string[] => [...new Set(intents)].sort(compareText);
-
-const recordText = (record: ShareRecord): string =>
-  canonicalText(
-    Object.fromEntries([...record].map(([path, { intents, was, set }]) => [path, { for: intents, was, set }])),
-  );
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}

@@ -6,17 +6,9 @@ import { type ClusterView, lastSeen } from "../core/world.ts";
 import { diagnoseKind, find } from "./diagnostics-kinds.ts";
 import type { CiliumFacts, ServiceFacts } from "./facts.ts";
 import type { BindingIntent, ExposedServiceIntent, GlobalServiceIntent } from "./intent.ts";
-import { type PlanContext, type ShareKind, shareKinds } from "./kind-plan.ts";
+import { type PlanContext, realKinds, shareKinds } from "./kind-plan.ts";
 import { nameOn, sharedGate } from "./members.ts";
 import type { SpoiltObject } from "./share-objects.ts";
-
-const realKinds: Readonly<Record<ShareKind, string>> = {
-  [shareKinds.connection]: "Secret",
-  [shareKinds.remoteUsers]: "ConfigMap",
-  [shareKinds.serviceAnnotations]: "Service",
-  [shareKinds.apiserverAliases]: "Deployment",
-  [shareKinds.agentAliases]: "DaemonSet",
-};
 
 /** Tells the people of every intent that may have a share of an object; if there is none, whoever looks at the plan. */
 export function spoiltRecords(

@@ -6,8 +6,10 @@ import type { Version } from "./mesh-state.ts";
  */
 export function versionOf(image: string): Version | undefined {
   const withoutDigest = image.slice(0, 512).split("@", 1)[0] ?? "";
-  const tag = /:([^:/]+)$/.exec(withoutDigest)?.[1];
-  const match = tag === undefined ? null : /^v?(\d{1,3})\.(\d{1,3})\.(\d{1,4})(?:$|[-+._])/.exec(tag);
+  const colon = withoutDigest.lastIndexOf(":");
+  const tag = colon === -1 ? "" : withoutDigest.slice(colon + 1);
+  // With a slash it is the port of a registry, and what follows it.
+  const match = tag.includes("/") ? null : /^v?(\d{1,3})\.(\d{1,3})\.(\d{1,4})(?:$|[-+._])/.exec(tag);
   if (match === null) return undefined;
   const [, major, minor, patch] = match;
   return { major: Number(major), minor: Number(minor), patch: Number(patch), text: `${major}.${minor}.${patch}` };

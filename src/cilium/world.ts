@@ -27,6 +27,7 @@ import type { CiliumFacts, PolledRemotes } from "./facts.ts";
 import type { CiliumIntent } from "./intent.ts";
 import type { CiliumOptions, CiliumWorld } from "./kind-plan.ts";
 import type { CiliumPlan } from "./plan.ts";
+import { isPolicyName } from "./policy.ts";
 import { unknownContent } from "./secret-reader.ts";
 
 type CiliumProvider = Provider<CiliumIntent, CiliumFact, CiliumFacts, CiliumPlan>;
@@ -34,11 +35,13 @@ type CiliumProvider = Provider<CiliumIntent, CiliumFact, CiliumFacts, CiliumPlan
 /** Who a Causeway is in a world that does not say so: whatever another one wrote is then another's. */
 const nameless = "world-file";
 
+type WorldOptions = Pick<CiliumOptions, "instance" | "mgmtNamespace" | "trustUnmarkedClusters">;
+
 /** Reads the objects of a world file as an operator with these options would see them. */
 export function readCiliumWorld(
   file: WorldFile,
   provider: CiliumProvider,
-  { instance, mgmtNamespace }: Pick<CiliumOptions, "instance" | "mgmtNamespace">,
+  { instance, mgmtNamespace, trustUnmarkedClusters }: WorldOptions,
 ): CiliumWorld {
   const local = file.clusters.find((cluster) => cluster.local);
   const own = objectsIn(local?.objects ?? []);
@@ -55,6 +58,7 @@ export function readCiliumWorld(
       members: membersOf(lastSeen(intents) ?? [], provider),
       managed: managedIn(own.objects, mgmtNamespace),
       mgmtNamespace,
+      trustUnmarkedClusters,
     }),
     dns: new Map(
       Object.entries(file.dns ?? {}).flatMap(([name, ip]) => (ip === null ? [] : [[name.toLowerCase(), ip]])),
@@ -110,6 +114,7 @@ type Looking = {
   /** Clusters of the management plane, by name; where there are none, it is taken to have them all. */
   readonly managed: ReadonlyMap<string, ManagedCluster>;
   readonly mgmtNamespace: string;
+  readonly trustUnmarkedClusters: boolean;
 };
 
 function viewsOf(file: WorldFile, provider: CiliumProvider, looking: Looking): readonly ClusterView<CiliumFacts>[] {
@@ -117,7 +122,7 @@ function viewsOf(file: WorldFile, provider: CiliumProvider, looking: Looking): r
   for (const { id, access, name } of looking.members) {
     if (access === undefined) continue;
     const known = looking.managed.get(access.secret);
-    const isOurs = mayUse(access, known, looking.managed.size > 0);
+    const isOurs = mayUse(access, known, looking);
     const cluster = isOurs ? file.clusters.find((each) => leadsTo(access, each, looking.mgmtNamespace)) : undefined;
     const before = views.get(cluster?.name ?? id);
     if (before !== undefined) {
@@ -128,15 +133,20 @@ function viewsOf(file: WorldFile, provider: CiliumProvider, looking: Looking): r
       cluster === undefined
         ? { state: "absent", because: noSuchCluster(access, isOurs ? undefined : known) }
         : observe(cluster, known, provider);
-    views.set(cluster?.name ?? id, { id, accesses: [id], name: cluster?.name ?? name, observed });
+    const bound = isOurs && known?.loadBalancer !== undefined ? { loadBalancer: known.loadBalancer } : {};
+    views.set(cluster?.name ?? id, { id, accesses: [id], name: cluster?.name ?? name, observed, ...bound });
   }
   return [...views.values()].sort((a, b) => compareText(a.name, b.name) || compareText(a.id, b.id));
 }
 
-/** Whether the management plane would give a cluster to whoever asks; one that is not shown has every Cluster, unmarked. */
-function mayUse(access: SecretAccess, known: ManagedCluster | undefined, isShown: boolean): boolean {
-  if (known !== undefined) return belongsTo(known, access);
-  return !isShown && access.onlyMarked !== true;
+/** Whether the management plane would give a cluster to whoever asks; one that is not shown gives all to the oldest claim. */
+function mayUse(
+  access: SecretAccess,
+  known: ManagedCluster | undefined,
+  { managed, trustUnmarkedClusters }: Looking,
+): boolean {
+  if (known !== undefined) return belongsTo(known, access, trustUnmarkedClusters);
+  return managed.size === 0 && access.onlyMarked !== true;
 }
 
 function leadsTo(access: SecretAccess, cluster: WorldCluster, mgmtNamespace: string): boolean {
@@ -173,8 +183,14 @@ function factsOf(cluster: WorldCluster, { watches, facts: assemble }: CiliumProv
     for (const { resource, scope = {}, read } of watches) {
       if (!isOf(resource, object)) continue;
       const raw = placed(resource, object);
-      if (!inScope(raw, scope)) continue;
       const fact = read(raw);
+      if (!inScope(raw, scope)) {
+        // A file shows all there is: what an operator would ask for by its name needs no asking.
+        if (fact.type === "policy" && isPolicyName(fact.policy.name)) {
+          facts.push({ type: "namedPolicy", slot: "", policy: fact.policy });
+        }
+        continue;
+      }
       facts.push(resource.kind === "Secret" && !isContentKnown(raw) ? unknownContent(fact) : fact);
     }
   }

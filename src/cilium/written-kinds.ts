@@ -57,7 +57,7 @@ function secretBody(name: string, content: Content, instance: string, ports: Pic
     const known = issued.get(order);
     if (known !== undefined) return known;
     const made = ports.issue(order);
-    // Planning tried the authority before; what fails here is a fault of ours or of the machine.
+    // The authority was checked when it was read; what fails here is a fault of ours or of the machine.
     if (!made.ok) throw new Error(`a certificate for ${order.commonName} cannot be made: ${made.error.detail}`);
     issued.set(order, made.value);
     return made.value;

@@ -18,6 +18,8 @@ export type CiliumFlags = {
   readonly nodeId: string | undefined;
   readonly mgmtNamespace: string | undefined;
   readonly ciliumNamespace: string | undefined;
+  readonly globalAnnotations: readonly string[] | undefined;
+  readonly trustUnmarkedClusters: boolean | undefined;
 };
 
 /** Plans for a world file: for each provider that has something in it. */
@@ -26,12 +28,12 @@ export async function planOfFile(world: World, kilo: KiloOptions, flags: CiliumF
   const documents: (KiloDocument | CiliumDocument)[] = [];
   if (isKilo || !isCilium) {
     const seen = readWorld(world);
-    documents.push(planDocument(seen, planKilo(seen, kilo)));
+    documents.push(planDocument(seen, planKilo(seen, kilo), kilo));
   }
   if (isCilium) {
     // Loaded here: most worlds need no cryptography.
     const { ciliumFileDocument } = await import("./cilium-file.ts");
-    documents.push(ciliumFileDocument(world, flags));
+    documents.push(ciliumFileDocument(world, flags, kilo));
   }
   return joinDocuments(documents);
 }
@@ -78,5 +80,6 @@ export function joinDocuments(documents: readonly (KiloDocument | CiliumDocument
       touch: counted("touch"),
       unchanged: counted("unchanged"),
     },
+    durationSeconds: documents.reduce((longest, { durationSeconds }) => Math.max(longest, durationSeconds), 0),
   };
 }

@@ -1,6 +1,7 @@
 // What would be done on living clusters, for `causeway plan` without a world file.
 
 import { type CiliumDocument, ciliumDocument } from "../cilium/document.ts";
+import type { GateRules } from "../core/gate.ts";
 import { err, ok, type Result } from "../core/result.ts";
 import { type PlanDocument, planDocument } from "../kilo/document.ts";
 import { type KiloOptions, planKilo } from "../kilo/plan.ts";
@@ -32,12 +33,12 @@ export async function planOfLiving(
 ): Promise<Result<PlanDocument | CiliumDocument, CliError>> {
   const parsed = parseOperatorFlags(operatorFlags, terminal.environment);
   if (!parsed.ok) return err({ exitCode: 2, what: parsed.error.message, why: [], fix: parsed.error.fix });
-  const redact = createSecrets().scrub;
+  const redact = createSecrets();
   const log = createLog({ level: "error", format: "pretty", destination: { write: terminal.note }, redact });
   const runtime = systemRuntime(log);
   const flags = { ...parsed.value.flags, requestTimeoutMs: Math.max(1_000, timeoutMs) };
   const look: Look = { flags, timeoutMs, runtime, terminal };
-  return isForCilium(flags) ? await planCiliumOfLiving(look) : await planKiloOfLiving(options, look);
+  return isForCilium(flags) ? await planCiliumOfLiving(options, look) : await planKiloOfLiving(options, look);
 }
 
 type Look = {
@@ -57,10 +58,10 @@ async function planKiloOfLiving(options: KiloOptions, look: Look): Promise<Resul
   const world = await observeWorld({ provider: kiloProvider(options), access: access.value, ...observing(look) });
   if (!world.ok) return err(unread("meshes", access.value, world.error, "kubectl get clustermeshes -A"));
   const seen = { ...world.value, unreadableMeshes: world.value.unreadableIntents };
-  return ok(planDocument(seen, planKilo(seen, options)));
+  return ok(planDocument(seen, planKilo(seen, options), options));
 }
 
-async function planCiliumOfLiving(look: Look): Promise<Result<CiliumDocument, CliError>> {
+async function planCiliumOfLiving(rules: GateRules, look: Look): Promise<Result<CiliumDocument, CliError>> {
   const { flags, runtime, terminal } = look;
   const setup = await ciliumSetup(flags, terminal.environment, runtime);
   if (!setup.ok) {
@@ -70,13 +71,17 @@ async function planCiliumOfLiving(look: Look): Promise<Result<CiliumDocument, Cl
   const { provider, access, sources } = setup.value;
   const world = await observeWorld({ provider, access, sources, ...observing(look) });
   if (!world.ok) return err(unread("bindings", access, world.error, "kubectl get clustermeshbindings -A"));
-  return ok(ciliumDocument(world.value, provider.plan(world.value), provider));
+  return ok(ciliumDocument(world.value, provider.plan(world.value), provider, rules));
 }
 
 const observing = ({ flags, timeoutMs, runtime }: Look) => ({
   runtime,
   timeoutMs,
-  http: { userAgent: `causeway/${packageVersion()}`, requestTimeoutMs: flags.requestTimeoutMs },
+  http: {
+    userAgent: `causeway/${packageVersion()}`,
+    requestTimeoutMs: flags.requestTimeoutMs,
+    budgets: flags.budgets,
+  },
 });
 
 function unread(what: string, access: ClusterAccess, why: string, command: string): CliError {

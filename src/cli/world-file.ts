@@ -7,6 +7,7 @@ import { type World, type WorldCluster, worldProblems, worldSchema } from "../ap
 import { fieldsOf } from "../core/json.ts";
 import { appendAll } from "../core/list.ts";
 import { err, ok, type Result } from "../core/result.ts";
+import { repeatedKeys, withoutStacks, yamlFlaw } from "../kube/yaml-flaw.ts";
 import type { CliError } from "./exit.ts";
 
 /** The most problems shown at once; the first ones usually cause the rest. */
@@ -51,14 +52,25 @@ async function readText(path: string, readStdin: () => Promise<string>): Promise
 }
 
 function parseWorlds(file: string, text: string, alone: boolean): Result<readonly World[], CliError> {
+  const flaw = yamlFlaw(text, { levelsMax, breaksMax: problemsShown });
+  if (flaw !== undefined) {
+    const why = flaw.kind === "deep" ? `${file}: nests more than ${levelsMax} levels` : notYaml(file, text, flaw);
+    return err({ exitCode: 2, what: "the world file cannot be read", why: [why], fix: worldHelp });
+  }
   const lines = new LineCounter();
-  const documents = parseAllDocuments(text, { lineCounter: lines, strict: true, prettyErrors: false });
+  // That keys are unique is checked below: the library compares each with each.
+  const options = { lineCounter: lines, strict: true, prettyErrors: false, uniqueKeys: false };
+  const documents = withoutStacks(() => parseAllDocuments(text, options));
   const worlds: World[] = [];
   const problems: string[] = [];
   for (const document of Array.isArray(documents) ? documents : []) {
     const errors = document.errors.map(
       (error) => `${file}:${lines.linePos(error.pos[0]).line}: not YAML: ${error.message}`,
     );
+    if (errors.length === 0) {
+      const repeated = repeatedKeys(document).map((at) => `${file}:${lines.linePos(at).line}: not YAML: ${notUnique}`);
+      appendAll(errors, repeated);
+    }
     appendAll(problems, errors);
     if (errors.length > 0) continue;
     const value = toValue(document);
@@ -90,6 +102,15 @@ function parseWorlds(file: string, text: string, alone: boolean): Result<readonl
   const why = [...problems.slice(0, problemsShown), ...more];
   return err({ exitCode: 2, what: "the world file cannot be read", why, fix: worldHelp });
 }
+
+function notYaml(file: string, text: string, { offset, message }: { offset: number; message: string }): string {
+  return `${file}:${text.slice(0, offset).split("\n").length}: not YAML: ${message}`;
+}
+
+/** Deeper than any Kubernetes object. */
+const levelsMax = 200;
+
+const notUnique = "Map keys must be unique";
 
 const isScenario = (documents: readonly Document.Parsed[]): boolean =>
   documents.length === 2 && documents[1]?.get("kind") === "Expected";
@@ -126,14 +147,13 @@ function mergeWorlds(worlds: readonly World[]): World {
   const clusters: WorldCluster[] = [];
   const position = new Map<string, number>();
   for (const [index, world] of worlds.entries()) {
+    const names = new Set<string>();
     for (const cluster of world.clusters) {
+      const isRepeated = names.has(cluster.name);
+      names.add(cluster.name);
       const known = position.get(cluster.name);
       const before = known === undefined ? undefined : clusters[known];
-      if (
-        before === undefined ||
-        known === undefined ||
-        world.clusters.indexOf(cluster) !== world.clusters.findIndex(({ name }) => name === cluster.name)
-      ) {
+      if (before === undefined || known === undefined || isRepeated) {
         if (known === undefined) position.set(cluster.name, clusters.length);
         clusters.push(cluster);
       } else if (index > 0) clusters[known] = mergeClusters(before, cluster);
@@ -159,6 +179,7 @@ function mergeClusters(first: WorldCluster, next: WorldCluster): WorldCluster {
     access: [...accesses.values()],
     observed: first.observed === "synced" ? next.observed : first.observed,
     ...(first.because === undefined && next.because !== undefined ? { because: next.because } : {}),
+    ...(first.server === undefined && next.server !== undefined ? { server: next.server } : {}),
     objects: [...first.objects, ...next.objects],
   };
 }

@@ -1,6 +1,8 @@
 // The form of everything we tell a user, and the machinery that makes a new code explain itself: a provider keeps its
 // codes in one catalogue, and an entry without a what, a why and a fix does not compile.
 
+import { shown, shownName } from "./shown.ts";
+
 /** How bad it is: something is not carried, something is worse than it should be, or something is worth knowing. */
 export type Severity = "error" | "warning" | "info";
 
@@ -48,14 +50,21 @@ export function explainer<C extends Catalogue>(
       code,
       severity: entry.severity,
       ...(where.mesh === undefined ? {} : { mesh: where.mesh }),
-      subject: where.subject,
-      message: entry.what(values),
-      why: typeof entry.why === "string" ? entry.why : entry.why(values),
-      fix: entry.fix(values, where),
+      subject: shownSubject(where.subject),
+      message: shown(entry.what(values)),
+      why: typeof entry.why === "string" ? entry.why : shown(entry.why(values)),
+      fix: shown(entry.fix(values, where)),
       docs: `${page}#${code.toLowerCase()}`,
     };
   };
 }
+
+/** Here and nowhere else names and texts of others become findings: they are cut and cleaned for whatever shows them. */
+const shownSubject = ({ cluster, kind, name }: Subject): Subject => ({
+  ...(cluster === undefined ? {} : { cluster: shownName(cluster) }),
+  kind: shownName(kind),
+  name: shownName(name),
+});
 
 const severityRank: Record<Severity, number> = { error: 0, warning: 1, info: 2 };
 
@@ -70,13 +79,8 @@ export function sortDiagnostics(diagnostics: readonly Diagnostic[]): Diagnostic[
   return keyed.filter(({ key }, index) => key !== keyed[index - 1]?.key).map(({ diagnostic }) => diagnostic);
 }
 
-/** Quotes a value that came from outside, cut to a length that fits in a line. */
-export function quote(text: string, lengthMax = 120): string {
-  return JSON.stringify(text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text);
-}
-
 /** The first few of a list, and how many more there are. */
 export function listSome(items: readonly string[], countMax = 5): string {
-  const shown = items.slice(0, countMax).join(", ");
-  return items.length > countMax ? `${shown} and ${items.length - countMax} more` : shown;
+  const first = items.slice(0, countMax).join(", ");
+  return items.length > countMax ? `${first} and ${items.length - countMax} more` : first;
 }

@@ -1,15 +1,20 @@
 // desired × actual → operations. Kilo indexes peers by public key: a delete event for one object evicts any other object
 // with the same key. So things are matched by slot and keep their names, and the order of writes is part of the answer:
 //
-//   vacate   surplus holders of a slot go first, and the survivor is touched after (an equal apply emits no event)
-//   narrow   whoever gives up a range is written before whoever takes it; a cycle is broken by one narrowing update
+//   first    what may not be there at all goes before anything else
+//   owed     whoever lost its key or its range to a write of before
+//   vacate   surplus holders of a slot go, each directly before its survivor is written or touched (an equal apply emits
+//            no event)
+//   narrow   whoever gives up a range is written directly before whoever takes it; a cycle is broken by one narrowing
+//            update
 //   write    creates and updates
 //   retire   what nothing desires, when nothing depends on it any more
 
 import type { Change, Desired, Field, Fields, Hold, Item, Operation, TargetPlan } from "./plan.ts";
 import { appendAll, appendTo } from "./list.ts";
 import { alternativeName } from "./naming.ts";
-import { orderByClaims, type Step } from "./order.ts";
+import { orderByClaims } from "./order.ts";
+import { type Owed, type Removal, stepsOf, type Write } from "./steps.ts";
 import { type ClusterId, compareText } from "./world.ts";
 
 /** What has to be written on one target, what is left alone, and how each desired thing is called there. */
@@ -25,8 +30,8 @@ export type TargetDiff = {
 /** Labels under this prefix are ours alone: one that is no longer desired is a difference. */
 const ownLabelPrefix = "causeway.dev/";
 
-/** The smallest safe difference between what is desired on a target and what is there. */
-export function diff(plan: TargetPlan): TargetDiff {
+/** The smallest safe difference between what is desired on a target and what is there; a write may be owed to some of it. */
+export function diff(plan: TargetPlan, owed: Owed = new Map()): TargetDiff {
   const { keepers, surplus, unwanted } = matchItems(plan);
   const names = nameDesired(plan, keepers);
   const kept = [...surplus, ...unwanted].filter((item) => !isDeletable(item));
@@ -34,35 +39,31 @@ export function diff(plan: TargetPlan): TargetDiff {
     return { operations: [], holds: holdEverything(plan, plan.gap), unchanged: 0, kept, names };
   }
   const holds = collectHolds(plan);
-
-  const vacated = surplus.filter(isDeletable);
-  const retired = unwanted.filter(isDeletable);
-  const writes: Step[] = [];
+  const writes: Write[] = [];
   const untouched: Item[] = [];
-  const given: string[] = [];
   for (const desired of plan.desired) {
     const item = keepers.get(desired);
-    const step = writeStep(plan.target, desired, item, names.get(desired) ?? desired.name);
-    if (step !== undefined) writes.push(step);
+    const write = writeOf(plan.target, desired, item, names.get(desired) ?? desired.name);
+    if (write !== undefined) writes.push({ ...write, slot: desired.slot, left: item?.slot });
     else if (item !== undefined) untouched.push(item);
-    if (item !== undefined && item.slot !== desired.slot) given.push(item.slot);
   }
-  writes.sort((a, b) => compareText(a.operation.name, b.operation.name));
-  // Whoever stays in a slot that another object leaves has to be touched after, or Kilo has forgotten its key.
-  const early = new Set([...vacated.map((item) => item.slot), ...given]);
-  const late = new Set(retired.map((item) => item.slot));
-  const staying = early.size + late.size === 0 ? [] : [...untouched, ...kept];
-  const touch = (slots: ReadonlySet<string>): Step[] =>
-    staying.filter((item) => slots.has(item.slot)).map((item) => touchStep(plan.target, item));
-  const operations = orderByClaims([
-    ...vacated.map((item) => deleteStep(plan.target, item, "SurplusHolder")),
-    ...writes,
-    ...touch(early),
-    ...retired.map((item) => deleteStep(plan.target, item, deleteReason(item))),
-    ...touch(late),
-  ]);
-  const unchanged = untouched.filter((item) => !early.has(item.slot) && !late.has(item.slot)).length;
-  return { operations, holds, unchanged, kept, names };
+  const retired = unwanted.filter(isDeletable);
+  const removals = (items: readonly Item[], reasonOf: (item: Item) => string): Removal[] =>
+    items.map((item) => ({ operation: deleteOf(plan.target, item, reasonOf(item)), slot: item.slot }));
+  const { urgent, steps, touched } = stepsOf({
+    writes,
+    surplus: removals(surplus.filter(isDeletable), () => "SurplusHolder"),
+    forbidden: removals(retired.filter(goesFirst), deleteReason),
+    retired: removals(
+      retired.filter((item) => !goesFirst(item)),
+      deleteReason,
+    ),
+    staying: [...untouched, ...kept],
+    touch: (item) => touchOf(plan.target, item),
+    owed,
+  });
+  const operations = orderByClaims(urgent, steps);
+  return { operations, holds, unchanged: untouched.filter((item) => !touched.has(item)).length, kept, names };
 }
 
 /** The object that fills each desired slot today: the one a diff would keep and update. */
@@ -174,7 +175,12 @@ function collectHolds(plan: TargetPlan): Hold[] {
     }));
 }
 
-function writeStep(target: ClusterId, desired: Desired, item: Item | undefined, name: string): Step | undefined {
+function writeOf(
+  target: ClusterId,
+  desired: Desired,
+  item: Item | undefined,
+  name: string,
+): Pick<Write, "operation" | "narrow"> | undefined {
   const { kind, labels, fields, sealed } = desired;
   const content = { labels, fields, ...(sealed === undefined ? {} : { sealed }) };
   if (item === undefined) {
@@ -209,6 +215,7 @@ function writeStep(target: ClusterId, desired: Desired, item: Item | undefined, 
     resourceVersion: item.resourceVersion,
     claims: { before: item.claims, after: desired.claims },
     content,
+    ...(changes.some(({ path }) => desired.urgent?.includes(path)) ? { urgent: true } : {}),
   };
   return { operation, narrow: () => narrowing(operation, desired, item) };
 }
@@ -236,22 +243,21 @@ const removal = (target: ClusterId, item: Item) => ({
   resourceVersion: item.resourceVersion,
 });
 
-function deleteStep(target: ClusterId, item: Item, reason: string): Step {
+function deleteOf(target: ClusterId, item: Item, reason: string): Operation {
   const claims = { before: item.claims, after: [] };
   const { standing } = item;
   const leave = standing.owner === "us" && standing.ifUnwanted.do === "delete" ? standing.ifUnwanted.leave : undefined;
   if (leave !== undefined) {
     const changes = [...changesBetween(item.fields, leave.fields), ...labelChanges(item.labels, leave.labels)];
     const release = { ...removal(target, item), action: "update", reason, claims, changes, content: leave } as const;
-    return { operation: { ...release, releases: true }, narrow: undefined };
+    return { ...release, releases: true };
   }
-  return { operation: { ...removal(target, item), action: "delete", reason, claims }, narrow: undefined };
+  return { ...removal(target, item), action: "delete", reason, claims };
 }
 
-function touchStep(target: ClusterId, item: Item): Step {
+function touchOf(target: ClusterId, item: Item): Operation {
   const claims = { before: item.claims, after: item.claims };
-  const reason = "SurplusHolderRemoved";
-  return { operation: { ...removal(target, item), action: "touch", reason, claims }, narrow: undefined };
+  return { ...removal(target, item), action: "touch", reason: "SurplusHolderRemoved", claims };
 }
 
 function updateReason(desired: Desired, changes: readonly Change[]): string {
@@ -294,6 +300,8 @@ function sameField(a: Field, b: Field): boolean {
 }
 
 const isDeletable = (item: Item): boolean => item.standing.owner === "us" && item.standing.ifUnwanted.do === "delete";
+const goesFirst = ({ standing }: Item): boolean =>
+  standing.owner === "us" && standing.ifUnwanted.do === "delete" && standing.ifUnwanted.first === true;
 const deleteReason = (item: Item): string => (item.standing.owner === "us" ? item.standing.ifUnwanted.reason : "");
 
 /** Items by slot, in the order given. */

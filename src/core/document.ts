@@ -30,6 +30,8 @@ export type CommonDocument = {
   readonly holds: readonly HoldDocument[];
   readonly diagnostics: readonly Diagnostic[];
   readonly summary: Readonly<Record<Operation["action"] | "unchanged", number>>;
+  /** About how long the operations take where writes are kept apart; 0 if none has to wait. */
+  readonly durationSeconds: number;
 };
 
 /** The targets of a plan with what people call them, in the order of these names. */

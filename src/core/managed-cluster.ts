@@ -2,6 +2,7 @@
 
 import {
   ciliumCapability,
+  elbIdAnnotation,
   type ManagementCluster,
   managementClusterSchema,
   noWorkspace,
@@ -9,6 +10,7 @@ import {
 import { kcpClusterAnnotation } from "../api/networking.ts";
 import { parseWith } from "../api/problem.ts";
 import { fieldsOf, textOf } from "./json.ts";
+import { quote, shown, shownMax } from "./shown.ts";
 import type { Failure, SecretAccess } from "./world.ts";
 
 /** What is read of a Cluster. */
@@ -18,6 +20,8 @@ export type ManagedCluster = {
   readonly secret: { readonly name: string; readonly key: string | undefined } | undefined;
   readonly cilium: { readonly status: string; readonly detail: string } | undefined;
   readonly workspace: string | undefined;
+  /** The load balancer that it is bound to, on clouds that want one named. A tenant's word for it would be anybody's. */
+  readonly loadBalancer: string | undefined;
 };
 
 /** Reads a Cluster; what is not of the form that is known reads as not there. */
@@ -32,7 +36,7 @@ export function readManagedCluster(raw: unknown): ManagedCluster {
   return {
     isReady: ready?.status === "True",
     notReady: `the management plane says that the cluster is not ready${
-      ready?.message === undefined ? "" : `: ${ready.message.slice(0, 500)}`
+      ready?.message === undefined ? "" : `: ${shown(ready.message, 500)}`
     }`,
     secret: ref === undefined ? undefined : { name: ref.name, key: ref.key },
     cilium:
@@ -40,22 +44,33 @@ export function readManagedCluster(raw: unknown): ManagedCluster {
         ? undefined
         : {
             status: details["status"],
-            detail: `capability ${ciliumCapability} of the management plane is ${JSON.stringify(details["status"])}`,
+            detail: `capability ${ciliumCapability} of the management plane is ${quote(details["status"])}`,
           },
     workspace: textOf(fieldsOf(annotations)[kcpClusterAnnotation]) ?? textOf(fieldsOf(labels)[kcpClusterAnnotation]),
+    loadBalancer: textOf(fieldsOf(annotations)[elbIdAnnotation]),
   };
 }
 
-/** Whether a Cluster may be asked for on behalf of the workspace that an access names. */
-export const belongsTo = ({ workspace }: ManagedCluster, { key, onlyMarked }: SecretAccess): boolean =>
-  workspace === key || (onlyMarked !== true && (workspace === undefined || key === noWorkspace));
+/**
+ * Whether a Cluster may be asked for on behalf of the workspace that an access names. One that nobody marked is for whoever
+ * claims it only if that is trusted.
+ */
+export function belongsTo(
+  { workspace }: ManagedCluster,
+  { key, onlyMarked }: SecretAccess,
+  trustUnmarkedClusters: boolean,
+): boolean {
+  if (workspace === key) return true;
+  if (onlyMarked === true) return false;
+  return key === noWorkspace || (workspace === undefined && trustUnmarkedClusters);
+}
 
 /** Why there is no way in: the Cluster is not there, or it is another workspace's. */
 export function noSuchCluster(access: SecretAccess, found: ManagedCluster | undefined): Failure {
   const { namespace, secret, onlyMarked } = access;
   const isTaken = found !== undefined || onlyMarked === true;
   const whose = isTaken ? " that belongs to this workspace" : "";
-  const detail = `the management plane has no Cluster ${JSON.stringify(secret)} in namespace ${namespace}${whose}`;
+  const detail = `the management plane has no Cluster ${quote(secret, shownMax.name)} in namespace ${namespace}${whose}`;
   return { kind: isTaken ? "taken" : "missing", detail };
 }
 

@@ -4,7 +4,7 @@
 import type { Diagnostic } from "./diagnostic.ts";
 import type { Cidr } from "./net/cidr.ts";
 import type { Redacted } from "./redacted.ts";
-import type { ClusterId } from "./world.ts";
+import type { ClusterId, Held } from "./world.ts";
 
 /** One comparable value of an object. Lists are compared as multisets: their order carries no meaning. */
 export type Field = string | number | boolean | null | readonly string[];
@@ -43,12 +43,37 @@ export type Desired = {
   readonly because: string;
   /** Why it changes, by path; the first path that changed names the reason. */
   readonly reasons: Readonly<Record<string, string>>;
+  /** Paths whose change cannot wait: until it is written, what the object stands for does not work. */
+  readonly urgent?: readonly string[];
+};
+
+/** A change of the spec of a living intent that asks for a removal: a slip of the pen looks the same. */
+export type Edit = {
+  /** The intent whose spec it is. */
+  readonly intent: string;
+  /** What it takes apart on a target: each has a grace period of its own. */
+  readonly about: string;
+  /** It is doubted whatever its size; otherwise only together with too many others. */
+  readonly always?: true;
+  /** Somebody approved what this spec removes. */
+  readonly isApproved: boolean;
+  /** The command that approves it. */
+  readonly approve: string;
 };
 
 /** What becomes of an object of ours when nothing desires it. */
 export type IfUnwanted =
   /** With `leave` it is not deleted: it is others' as well, and that is what they are left with. */
-  | { readonly do: "delete"; readonly reason: string; readonly leave?: Content }
+  | {
+      readonly do: "delete";
+      readonly reason: string;
+      readonly leave?: Content;
+      readonly edit?: Edit;
+      /** The grace period that is over: it must not begin anew while the object is still there. */
+      readonly grace?: Held;
+      /** It may not be there: it goes before anything else is written. */
+      readonly first?: true;
+    }
   | { readonly do: "hold"; readonly reason: string; readonly detail: string; readonly graceSinceMs?: number };
 
 /** Whose an object is. Foreign objects are never touched. */
@@ -80,6 +105,13 @@ export function withFate(item: Item, ifUnwanted: IfUnwanted): Item {
   return item.standing.owner === "us" ? { ...item, standing: { ...item.standing, ifUnwanted } } : item;
 }
 
+/** The object that goes now with the grace period that it had, if it had one. */
+export function withGrace(item: Item, grace: Held | undefined): Item {
+  const { standing } = item;
+  const isGoing = standing.owner === "us" && standing.ifUnwanted.do === "delete";
+  return isGoing && grace !== undefined ? withFate(item, { ...standing.ifUnwanted, grace }) : item;
+}
+
 /** What a provider wants of one target, beside what is there. */
 export type TargetPlan = {
   readonly target: ClusterId;
@@ -87,6 +119,30 @@ export type TargetPlan = {
   readonly gap: { readonly reason: string; readonly detail: string } | undefined;
   readonly desired: readonly Desired[];
   readonly items: readonly Item[];
+  /** How far apart writes on it have to be, because each of them disturbs what runs there; at once, if nothing is said. */
+  readonly intervalMs?: number;
+  readonly shared?: SharedParts;
+};
+
+/** A part of an object that is others' as well, which the plan takes away: an entry of a Secret, an annotation. */
+export type Part = {
+  /** The object, by its slot. */
+  readonly slot: string;
+  readonly path: string;
+  /** For whom it was written. */
+  readonly intents: readonly string[];
+  /** Every edit that asks for it: it goes when each of them may. */
+  readonly edits?: readonly Edit[];
+};
+
+/** Why something stays that a plan would take away. */
+export type Stay = Omit<Extract<IfUnwanted, { readonly do: "hold" }>, "do">;
+
+/** All parts that a plan takes away on a target, and what it is instead when some of them stay. */
+export type SharedParts = {
+  readonly parts: readonly Part[];
+  /** `items` are those of the plan, some with another fate by now. */
+  readonly keeping: (stays: ReadonlyMap<Part, Stay>, items: readonly Item[]) => Pick<TargetPlan, "desired" | "items">;
 };
 
 /** Objects that must not be deleted, and why; those that are still desired may be updated. */
@@ -97,12 +153,38 @@ export type Hold = {
   readonly objects: readonly string[];
 };
 
+/** An object that may have been made for an intent that is being deleted, and that nothing can be proved of. */
+export type Suspect = {
+  readonly intent: string;
+  readonly target: ClusterId;
+  readonly object: string;
+  /** Whether it is there was asked, and the answer is still to come. */
+  readonly isAwaited?: true;
+};
+
 /** What a provider decided for the whole fleet. */
 export type Plan = {
   readonly targets: readonly TargetPlan[];
   readonly diagnostics: readonly Diagnostic[];
   /** When to plan again at the latest although no change was announced; if nothing is said, the engine decides. */
   readonly againMs?: number;
+  readonly suspects?: readonly Suspect[];
+  /** What people should know of removals that are held; asked once it is known which are. */
+  readonly tellHeld?: (held: readonly HeldRemoval[]) => readonly Diagnostic[];
+  /** Grace periods that are not those of one object, by the key of `World.held`. */
+  readonly graces?: ReadonlyMap<string, Held>;
+};
+
+/** A removal that is held; `untilMs` is when it goes by itself, if it does. */
+export type HeldRemoval = {
+  readonly target: ClusterId;
+  readonly kind: string;
+  readonly name: string;
+  /** For whom it was written. */
+  readonly intents: readonly string[];
+  /** The edit that asks for it; none where the policy allows no deletes at all. */
+  readonly edit: Edit | undefined;
+  readonly untilMs: number | undefined;
 };
 
 /** One value that an operation changes. */
@@ -123,6 +205,8 @@ export type Operation = {
   readonly claims: { readonly before: readonly Cidr[]; readonly after: readonly Cidr[] };
   /** What the object must hold afterwards; absent for delete and touch. */
   readonly content?: Content;
+  /** Until it is written, what the object stands for does not work. */
+  readonly urgent?: true;
   /** An update that takes away what nothing wants any more. */
   readonly releases?: true;
 };
@@ -146,8 +230,10 @@ export function mergePlans(plans: readonly Plan[]): Plan {
 
 function joinTargets(first: TargetPlan, next: TargetPlan): TargetPlan {
   const taken = new Set(first.desired.map((desired) => desired.slot));
+  const intervalMs = Math.max(first.intervalMs ?? 0, next.intervalMs ?? 0);
   return {
     target: first.target,
+    ...(intervalMs === 0 ? {} : { intervalMs }),
     gap: first.gap ?? next.gap,
     desired: [...first.desired, ...next.desired.filter(({ slot }) => !taken.has(slot))],
     items: [...first.items, ...next.items],

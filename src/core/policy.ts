@@ -3,7 +3,8 @@
 
 import { matchItems } from "./diff.ts";
 import { appendTo } from "./list.ts";
-import { type IfUnwanted, type Item, type TargetPlan, withFate } from "./plan.ts";
+import { type IfUnwanted, type Item, type TargetPlan, withFate, withGrace } from "./plan.ts";
+import type { Held } from "./world.ts";
 
 /** What an operator of the fleet allows. */
 export type Policy = {
@@ -18,6 +19,9 @@ export const defaultPolicy: Policy = { upsertOnly: false, massDelete: { countMin
 
 /** Why an object is held that would go together with too many others. */
 export const massDelete = "MassDelete";
+
+/** Why everything stays while the policy allows no deletes. */
+export const upsertOnlyStay = { reason: "UpsertOnly", detail: "the policy allows no deletes" } as const;
 
 /** How a provider groups its objects for the mass-delete guard, and which delete reasons the guard doubts. */
 export type Doubt = {
@@ -39,8 +43,7 @@ export function applyPolicy(plan: TargetPlan, policy: Policy, doubt: Doubt): Tar
   if (policy.upsertOnly) {
     const { surplus, unwanted } = matchItems(plan);
     const leaving = new Set([...surplus, ...unwanted]);
-    const hold = { reason: "UpsertOnly", detail: "the policy allows no deletes" };
-    return mapDeletes(plan, (item) => (leaving.has(item) ? hold : undefined));
+    return mapDeletes(plan, (item) => (leaving.has(item) ? upsertOnlyStay : undefined));
   }
   const isDoubted = ({ standing }: Item): boolean =>
     standing.owner === "us" && standing.ifUnwanted.do === "delete" && doubt.doubted.has(standing.ifUnwanted.reason);
@@ -57,6 +60,7 @@ export function applyPolicy(plan: TargetPlan, policy: Policy, doubt: Doubt): Tar
     if (item.standing.owner === "us") sizes.set(doubt.groupOf(item), (sizes.get(doubt.groupOf(item)) ?? 0) + 1);
   }
   const held = new Map<Item, string>();
+  const over = new Map<Item, Held>();
   for (const [group, items] of losing) {
     const size = sizes.get(group) ?? 0;
     const isMass = isDoubtful(items.length, size, policy);
@@ -65,16 +69,19 @@ export function applyPolicy(plan: TargetPlan, policy: Policy, doubt: Doubt): Tar
       : `most objects of ${group} were to go at once`;
     for (const item of items) {
       const sinceMs = doubt.sinceMs(item);
-      if ((isMass || sinceMs !== undefined) && !doubt.expired(sinceMs)) held.set(item, detail);
+      if (!isMass && sinceMs === undefined) continue;
+      if (!doubt.expired(sinceMs)) held.set(item, detail);
+      else if (sinceMs !== undefined) over.set(item, { sinceMs, reason: massDelete });
     }
   }
-  if (held.size === 0) return plan;
-  return mapDeletes(plan, (item) => {
+  if (held.size + over.size === 0) return plan;
+  const stays = mapDeletes(plan, (item) => {
     const detail = held.get(item);
     return detail === undefined
       ? undefined
       : { reason: massDelete, detail, graceSinceMs: doubt.sinceMs(item) ?? doubt.nowMs };
   });
+  return { ...stays, items: stays.items.map((item) => withGrace(item, over.get(item))) };
 }
 
 function mapDeletes(

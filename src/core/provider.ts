@@ -34,11 +34,17 @@ export type Poll<Fact> = {
   readonly key: string;
   readonly everyMs: number;
   readonly question: Question;
-  readonly read: (answer: Result<unknown, { readonly detail: string }>) => Fact;
+  readonly read: (answer: Result<unknown, Unanswered>) => Fact;
   readonly same: (a: Fact, b: Fact) => boolean;
 };
 
-/** A question to a pod, asked through its API server; or one that whoever put the operator together knows to ask. */
+/** Why a question was not answered; `isFinal` if asking again gives nothing else, `isForbidden` if we may not ask. */
+export type Unanswered = { readonly detail: string; readonly isFinal?: true; readonly isForbidden?: true };
+
+/**
+ * A question to a pod, asked through its API server; what there is under a name, whether or not a watch would show it,
+ * with nothing as the answer if there is none; or one that whoever put the operator together knows to ask.
+ */
 export type Question =
   | {
       readonly via: "pod";
@@ -47,6 +53,7 @@ export type Question =
       readonly port: number;
       readonly path: string;
     }
+  | { readonly via: "object"; readonly resource: Resource; readonly name: string }
   | { readonly via: "probe"; readonly probe: unknown };
 
 /** A cluster that has to be observed, and what people call it. */
@@ -65,6 +72,8 @@ export type Seen<Fact> = { readonly facts: readonly Fact[]; readonly missing: Re
 /** A world together with what keeps the list of intents from being complete. */
 export type ProviderWorld<Intent, Facts> = World<Intent, Facts> & {
   readonly unreadableIntents: readonly { readonly detail: string }[];
+  /** Objects, `<kind>/<name>`, that could not be created since something of their name is there that no watch shows. */
+  readonly collisions?: ReadonlyMap<ClusterId, ReadonlySet<string>>;
 };
 
 /** With this annotation, `"true"`, a deleted intent goes at once, whatever it leaves behind. */
@@ -76,10 +85,15 @@ export type Remainder = {
   readonly observed: Observed<unknown>;
   /** Objects of ours that were made for the intent. */
   readonly objects: number;
+  /** Objects that may be ours and are left as they are: nobody waits for them, and they are named when the intent goes. */
+  readonly suspects?: readonly string[];
+  /** Of some of them it was asked whether they are there, and the answer is still to come: that is waited for a while. */
+  readonly isAwaited?: true;
 };
 
 /** Whether nothing of an intent is left on a cluster, as far as it was seen just now. */
-export const isClean = ({ observed, objects }: Remainder): boolean => observed.state === "synced" && objects === 0;
+export const isClean = ({ observed, objects, isAwaited }: Remainder): boolean =>
+  observed.state === "synced" && objects === 0 && isAwaited !== true;
 
 /** What came of an intent, for its status. */
 export type Evidence = {
@@ -121,6 +135,8 @@ export type Provider<Intent, Fact, Facts, P extends Plan> = {
   readonly plan: (world: ProviderWorld<Intent, Facts>) => P;
   /** The kinds that are written, by the name that operations give them. */
   readonly kinds: Readonly<Record<string, WrittenKind>>;
+  /** The file that grants an operation on another cluster, or to observe it; deploy/rbac/remote.yaml, if nothing is said. */
+  readonly rightsFile?: (operation?: Operation) => string;
   readonly report: (plan: P, intent: Intent, evidence: Evidence) => Report;
   /** What is asked of each cluster from now on; what was asked before and is not among it, no longer. */
   readonly polls?: (plan: P) => ReadonlyMap<ClusterId, readonly Poll<Fact>[]>;

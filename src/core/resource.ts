@@ -28,3 +28,9 @@ export const apiVersionOf = ({ group, version }: Resource): string => (group ===
 
 /** How people and logs call a resource: `peers.kilo.squat.ai`. */
 export const resourceName = ({ group, plural }: Resource): string => (group === "" ? plural : `${plural}.${group}`);
+
+/** Where an object is that plans call `<namespace>/<name>`, or by its name alone if its kind knows no namespaces. */
+export function refOf({ namespaced }: Resource, name: string): { readonly namespace?: string; readonly name: string } {
+  const slash = namespaced ? name.indexOf("/") : -1;
+  return slash === -1 ? { name } : { namespace: name.slice(0, slash), name: name.slice(slash + 1) };
+}

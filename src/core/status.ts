@@ -3,6 +3,7 @@
 
 import type { Diagnostic } from "./diagnostic.ts";
 import { appendTo } from "./list.ts";
+import type { Operation } from "./plan.ts";
 import { type ClusterId, compareText, type Failure } from "./world.ts";
 
 /** How much of its findings a status lists: so many, and so many objects of each. */
@@ -28,7 +29,13 @@ export type ApplyReport = {
   /** What people call the target. */
   readonly cluster: string;
   readonly applied: number;
-  readonly failed: readonly { readonly object: string; readonly failure: Failure }[];
+  readonly failed: readonly {
+    readonly object: string;
+    readonly failure: Failure;
+    /** What was to be done, to which kind of objects. */
+    readonly kind: string;
+    readonly action: Operation["action"];
+  }[];
 };
 
 /** The conditions to store: a transition time moves only when the status flips, and others' conditions stay. */

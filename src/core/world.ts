@@ -1,4 +1,5 @@
 import type { Brand } from "./brand.ts";
+import type { Address } from "./net/address.ts";
 
 /** Where a cluster's access comes from: `local`, or `<namespace>/<secret>/<key>`. A spec's name for it is only an alias. */
 export type ClusterId = Brand<string, "ClusterId">;
@@ -33,6 +34,7 @@ export type Failure =
   | { readonly kind: "missing"; readonly detail: string } // no Secret: there is no way in
   | { readonly kind: "taken"; readonly detail: string } // it is somebody else's: there is no way in for us
   | { readonly kind: "unusable"; readonly detail: string } // whoever keeps it says it does not run what we need: wait
+  | { readonly kind: "overBudget"; readonly detail: string; readonly flag: string } // more than one place is granted
   | { readonly kind: "incomplete"; readonly detail: string }; // listed, but part of it cannot be read
 
 /** Whether there is no way in, and none will come by itself. */
@@ -42,7 +44,12 @@ export const isShut = ({ kind }: Failure): boolean => kind === "missing" || kind
 export type Observed<T> =
   | { readonly state: "synced"; readonly value: T }
   | { readonly state: "stale"; readonly because: Failure; readonly value: T }
-  | { readonly state: "absent"; readonly because: Failure };
+  | {
+      readonly state: "absent";
+      readonly because: Failure;
+      /** Its first answer, good or bad, is still awaited. */
+      readonly isSettling?: boolean;
+    };
 
 /** One cluster as it was last seen. */
 export type ClusterView<Facts> = {
@@ -52,9 +59,18 @@ export type ClusterView<Facts> = {
   /** What people call it: the name in the world file, else the spec's alias. */
   readonly name: string;
   readonly observed: Observed<Facts>;
+  /** The addresses of its API server, where the operator reaches it by an address and not by a name. */
+  readonly servers?: readonly Address[];
+  /** The load balancer that whoever keeps the cluster has bound it to. */
+  readonly loadBalancer?: string;
   /** Why newer credentials are not used, while older ones still work. */
   readonly unused?: Failure;
+  /** It mentions more names than are looked up for one cluster. */
+  readonly unasked?: NameQuota;
 };
+
+/** How many names a cluster mentions in endpoints, and how many of them are looked up. */
+export type NameQuota = { readonly names: number; readonly max: number };
 
 /** Everything a provider may look at, as one immutable value. */
 export type World<Intent, Facts> = {

@@ -8,33 +8,29 @@
 //   no longer named   leaving: observed and planned with nothing desired, until it is released
 
 import type { Member, Poll } from "../core/provider.ts";
+import type { Budgets } from "../core/budgets.ts";
+import { sameJson } from "../core/json.ts";
 import { appendTo } from "../core/list.ts";
-import {
-  type ClusterId,
-  type ClusterView,
-  compareText,
-  type Failure,
-  isShut,
-  LOCAL,
-  type Observed,
-} from "../core/world.ts";
+import { type ClusterId, type ClusterView, compareText, type Failure } from "../core/world.ts";
 import type { KubeApi } from "../kube/api.ts";
-import type { ClusterAccess } from "../kube/access.ts";
+import type { Address } from "../core/net/address.ts";
+import { type ClusterAccess, serverAddress } from "../kube/access.ts";
 import { parseKubeconfig } from "../kube/kubeconfig.ts";
 import type { Runtime } from "../kube/runtime.ts";
-import type { SecretWatch } from "./secrets.ts";
+import { secretKeyOf, type SecretWatch } from "./secrets.ts";
 import type { Probe } from "./polling.ts";
 import { type ChangeOrigin, type Observation, type Session, startSession } from "./session.ts";
+import { type Place, viewsOf, withAdvice } from "./views.ts";
 
 /** The clusters of a fleet. */
 export type Directory<Fact, Facts> = {
   /** These clusters, and those that are leaving. */
   readonly want: (members: readonly Member[]) => void;
-  /** Looks at the Secrets again. */
-  readonly refresh: () => void;
+  /** Looks at a Secret again, `<namespace>/<name>`; without one, at all of them. */
+  readonly refresh: (secret?: string) => void;
   readonly views: () => readonly ClusterView<Facts>[];
   /** The failure of a call to a cluster, with what to do about it where the credentials are the reason. */
-  readonly advise: (id: ClusterId, failure: Failure) => Failure;
+  readonly advise: (id: ClusterId, failure: Failure, rightsFile?: string) => Failure;
   readonly sessionOf: (id: ClusterId) => Session<Fact, Facts> | undefined;
   /** Asks of each cluster exactly this from now on. */
   readonly poll: (polls: ReadonlyMap<ClusterId, readonly Poll<Fact>[]>) => void;
@@ -51,49 +47,59 @@ export type Directory<Fact, Facts> = {
 
 /** Everything a directory needs. */
 export type DirectoryOptions<Fact, Facts> = {
-  readonly local: { readonly api: KubeApi; readonly fingerprint: string };
+  readonly local: { readonly api: KubeApi; readonly fingerprint: string; readonly server?: string };
   readonly secrets: Pick<SecretWatch, "want" | "value">;
   readonly connect: (id: ClusterId, access: ClusterAccess) => KubeApi;
   readonly observation: Observation<Fact, Facts>;
   readonly probe: Probe;
   readonly uidOf: (facts: Facts) => string | undefined;
+  /** The file that grants what is needed to observe another cluster. */
+  readonly rightsFile?: string | undefined;
   readonly runtime: Runtime;
+  /** What each cluster may take. */
+  readonly budgets?: Budgets | undefined;
   readonly onChange: (origin: ChangeOrigin) => void;
 };
 
-type Place = {
-  readonly id: ClusterId;
-  names: readonly string[];
-  member: Member;
-  /** The text that was parsed last, so that the same bytes are not parsed again. */
-  text?: string;
-  /** The session in use, and the one that takes over once it is synced. */
-  current?: string;
-  next?: string;
-  trouble?: Failure;
-  leavingSinceMs?: number;
-};
+/** New bytes of a Secret are looked at once in as long: each look may be a parse and a session. */
+const lookMs = 5_000;
 
 /** Starts with no cluster at all. */
 export function openDirectory<Fact, Facts>(options: DirectoryOptions<Fact, Facts>): Directory<Fact, Facts> {
   const { runtime, local } = options;
   const places = new Map<ClusterId, Place>();
   const sessions = new Map<string, Session<Fact, Facts>>();
+  const servers = new Map<string, Address>();
   const ending = new Set<Promise<void>>();
+  /** Places by their Secret, and those with a session that is to take over: an event looks at few of many. */
+  let bySecret: ReadonlyMap<string, readonly Place[]> = new Map();
+  const replacing = new Set<Place>();
 
-  const ensure = (fingerprint: string, connect: () => KubeApi): void => {
+  const ensure = (fingerprint: string, server: string | undefined, connect: () => KubeApi): void => {
     if (sessions.has(fingerprint)) return;
-    const { observation, probe } = options;
+    const address = server === undefined ? undefined : serverAddress(server);
+    if (address !== undefined) servers.set(fingerprint, address);
+    const { observation, probe, budgets } = options;
     const onChange = (origin: ChangeOrigin): void => {
       promote(fingerprint);
       options.onChange(origin);
     };
-    sessions.set(fingerprint, startSession({ api: connect(), observation, probe, runtime, onChange }));
+    sessions.set(fingerprint, startSession({ api: connect(), observation, probe, runtime, budgets, onChange }));
+  };
+
+  const replaceWith = (place: Place, next: string | undefined): void => {
+    if (next === undefined) {
+      delete place.next;
+      replacing.delete(place);
+    } else {
+      place.next = next;
+      replacing.add(place);
+    }
   };
 
   /** Make before break: the new session takes over when it knows as much as the old one. */
   const promote = (fingerprint: string): void => {
-    for (const place of places.values()) {
+    for (const place of replacing) {
       if (place.next !== fingerprint) continue;
       const fresh = sessions.get(fingerprint)?.observed();
       if (fresh?.state !== "synced") continue;
@@ -108,7 +114,7 @@ export function openDirectory<Fact, Facts>(options: DirectoryOptions<Fact, Facts
       }
       runtime.log.info("credentials changed, the new session has taken over", { cluster: place.id });
       place.current = fingerprint;
-      delete place.next;
+      replaceWith(place, undefined);
       collect();
     }
   };
@@ -123,6 +129,7 @@ export function openDirectory<Fact, Facts>(options: DirectoryOptions<Fact, Facts
     for (const [fingerprint, session] of sessions) {
       if (used.has(fingerprint)) continue;
       sessions.delete(fingerprint);
+      servers.delete(fingerprint);
       const end = session.stop().finally(() => ending.delete(end));
       ending.add(end);
     }
@@ -140,56 +147,102 @@ export function openDirectory<Fact, Facts>(options: DirectoryOptions<Fact, Facts
     // What is leaving is cleaned up with what we still have, as long as that works and it is nobody else's.
     const isLeaving = (place.leavingSinceMs !== undefined || place.member.left === true) && trouble.kind !== "taken";
     const session = place.current === undefined ? undefined : sessions.get(place.current);
-    delete place.text; // the same bytes, should they come back, are news then
     if (isLeaving && session?.observed().state === "synced") return;
     delete place.current;
-    delete place.next;
+    replaceWith(place, undefined);
+  };
+
+  /** Whether the bytes of a place may be looked at now; if not, they are once it is time. */
+  const mayLook = (place: Place): boolean => {
+    const nowMs = runtime.clock.monotonicMs();
+    const waitMs = place.lookedMs === undefined ? 0 : place.lookedMs + lookMs - nowMs;
+    if (waitMs <= 0) {
+      place.lookedMs = nowMs;
+      return true;
+    }
+    place.callOff ??= runtime.clock.after(waitMs, () => {
+      delete place.callOff;
+      if (places.get(place.id) === place) lookAtAll([place]);
+    });
+    return false;
   };
 
   const lookAt = (place: Place): void => {
     const { access } = place.member;
     if (access === undefined) {
       // Others use this connection too: it outlives the cluster's membership.
-      ensure(local.fingerprint, () => ({ ...local.api, close: () => Promise.resolve() }));
+      ensure(local.fingerprint, local.server, () => ({ ...local.api, close: () => Promise.resolve() }));
       place.current = local.fingerprint;
       return;
     }
     const value = options.secrets.value(access);
-    if (value.state === "missing") return disconnect(place, value.because);
-    if (value.state === "unknown") note(place, value.because);
-    if (value.state !== "known" || place.text === value.text.expose()) return;
-    const parsed = parseKubeconfig(value.text.expose());
-    if (!parsed.ok) {
-      const { code, detail, fix } = parsed.error;
-      return disconnect(place, { kind: "refused", detail: `${code}: ${detail}; ${fix}` });
+    if (value.state === "missing") {
+      delete place.read; // the same bytes, should they come back, are news then
+      return disconnect(place, value.because);
     }
-    delete place.trouble;
-    place.text = value.text.expose();
-    const { fingerprint } = parsed.value;
-    if (place.current === fingerprint) {
-      delete place.next;
+    if (value.state === "unknown") note(place, value.because);
+    if (value.state !== "known") return;
+    place.loadBalancer = value.loadBalancer;
+    const text = value.text.expose();
+    if (place.read?.text === text) {
+      const { refused } = place.read;
+      if (refused !== undefined) return disconnect(place, refused);
+      delete place.trouble;
       return;
     }
-    ensure(fingerprint, () => options.connect(place.id, parsed.value));
+    if (!mayLook(place)) return;
+    const parsed = parseKubeconfig(text);
+    if (!parsed.ok) {
+      const { code, detail, fix } = parsed.error;
+      const refused: Failure = { kind: "refused", detail: `${code}: ${detail}; ${fix}` };
+      place.read = { text, refused };
+      return disconnect(place, refused);
+    }
+    delete place.trouble;
+    place.read = { text };
+    const { fingerprint } = parsed.value;
+    if (place.current === fingerprint) return replaceWith(place, undefined);
+    ensure(fingerprint, parsed.value.server, () => options.connect(place.id, parsed.value));
     if (place.current === undefined) place.current = fingerprint;
-    else place.next = fingerprint;
+    else replaceWith(place, fingerprint);
     promote(fingerprint);
   };
 
-  const refresh = (): void => {
-    for (const place of places.values()) lookAt(place);
+  /** Says so only if something came of it. */
+  const lookAtAll = (some: Iterable<Place>): void => {
+    let isNews = false;
+    for (const place of some) {
+      const { current, next, trouble, loadBalancer } = place;
+      lookAt(place);
+      isNews ||= place.current !== current || place.next !== next || place.loadBalancer !== loadBalancer;
+      isNews ||= !sameJson(place.trouble, trouble);
+    }
+    if (!isNews) return;
     collect();
     options.onChange("world");
+  };
+
+  const follow = (): void => {
+    const found = new Map<string, Place[]>();
+    for (const place of places.values()) {
+      const { access } = place.member;
+      if (access !== undefined) appendTo(found, secretKeyOf(access), place);
+    }
+    bySecret = found;
+    for (const place of replacing) if (places.get(place.id) !== place) replacing.delete(place);
+    options.secrets.want([...places.values()].flatMap(({ member }) => member.access ?? []));
   };
 
   return {
     want: (members) => {
       updatePlaces(places, members, runtime.clock.monotonicMs());
-      options.secrets.want([...places.values()].flatMap(({ member }) => member.access ?? []));
-      refresh();
+      follow();
+      for (const place of places.values()) lookAt(place);
+      collect();
+      options.onChange("world");
     },
-    refresh,
-    views: () => viewsOf(places, sessions),
+    refresh: (secret) => lookAtAll(secret === undefined ? places.values() : (bySecret.get(secret) ?? [])),
+    views: () => viewsOf(places, sessions, { servers, rightsFile: options.rightsFile }),
     poll: (polls) => {
       const wanted = new Map<string, Poll<Fact>[]>();
       for (const [id, list] of polls) {
@@ -199,7 +252,7 @@ export function openDirectory<Fact, Facts>(options: DirectoryOptions<Fact, Facts
       for (const [fingerprint, session] of sessions) session.poll(wanted.get(fingerprint) ?? []);
     },
     isAnswered: () => [...sessions.values()].every((session) => session.isAnswered()),
-    advise: (id, failure) => withAdvice(failure, places.get(id)?.member),
+    advise: (id, failure, file = options.rightsFile) => withAdvice(failure, places.get(id)?.member, file),
     sessionOf: (id) => {
       const place = places.get(id);
       return place?.current === undefined ? undefined : sessions.get(place.current);
@@ -220,11 +273,12 @@ export function openDirectory<Fact, Facts>(options: DirectoryOptions<Fact, Facts
       if (places.get(id)?.leavingSinceMs === undefined) return;
       runtime.log.info("cluster released", { cluster: id });
       places.delete(id);
-      options.secrets.want([...places.values()].flatMap(({ member }) => member.access ?? []));
+      follow();
       collect();
       options.onChange("world");
     },
     stop: async () => {
+      for (const { callOff } of places.values()) callOff?.();
       places.clear();
       collect();
       await Promise.all(ending);
@@ -256,88 +310,4 @@ function updatePlaces(places: Map<ClusterId, Place>, members: readonly Member[],
     if (place.current === undefined) places.delete(id);
     else place.leavingSinceMs ??= nowMs;
   }
-}
-
-type Sight<Facts> = Pick<Session<never, Facts>, "observed" | "isSettling">;
-
-/** One view per session; accesses that lead to the same cluster with the same credentials are one cluster. */
-function viewsOf<Facts>(
-  places: ReadonlyMap<ClusterId, Place>,
-  sessions: ReadonlyMap<string, Sight<Facts>>,
-): readonly ClusterView<Facts>[] {
-  const groups = new Map<string, Place[]>();
-  for (const place of places.values()) {
-    const key = place.current ?? place.id;
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [place]);
-    else group.push(place);
-  }
-  const owners = new Map<string, number>();
-  for (const group of groups.values()) {
-    if (isTaken(group)) continue;
-    for (const name of new Set(group.flatMap(({ names }) => names))) owners.set(name, (owners.get(name) ?? 0) + 1);
-  }
-  return [...groups.values()]
-    .map((group): ClusterView<Facts> => {
-      const ids = group.map(({ id }) => id).sort((a, b) => (a === LOCAL ? -1 : b === LOCAL ? 1 : compareText(a, b)));
-      const id = ids[0] ?? LOCAL;
-      const [alias = id] = group.flatMap(({ names }) => names).sort(compareText);
-      const name = owners.get(alias) === 1 && !isTaken(group) ? alias : `${alias} (${id})`;
-      const unused = unusedCredentials(group, sessions);
-      return {
-        id,
-        accesses: ids,
-        name,
-        observed: observe(group, sessions),
-        ...(unused === undefined ? {} : { unused }),
-      };
-    })
-    .sort((a, b) => compareText(a.id, b.id));
-}
-
-/** Whoever claims a cluster of somebody else does not change what that one is called. */
-const isTaken = (group: readonly Place[]): boolean => group.every(({ trouble }) => trouble?.kind === "taken");
-
-function observe<Facts>(group: readonly Place[], sessions: ReadonlyMap<string, Sight<Facts>>): Observed<Facts> {
-  const [place] = group;
-  const session = place?.current === undefined ? undefined : sessions.get(place.current);
-  if (place === undefined || session === undefined) {
-    const because: Failure = place?.trouble ?? { kind: "unreachable", detail: "its Secret has not been read yet" };
-    return { state: "absent", because };
-  }
-  const observed = session.observed();
-  if (observed.state === "synced") return observed;
-  if (place.trouble !== undefined && (isShut(place.trouble) || place.trouble.kind === "refused")) {
-    return { state: "absent", because: place.trouble };
-  }
-  const next = place.next === undefined ? undefined : sessions.get(place.next);
-  const newer = next === undefined || next.isSettling() ? undefined : next.observed();
-  const because = newer !== undefined && newer.state !== "synced" ? newer.because : observed.because;
-  return { ...observed, because: withAdvice(because, place.member) };
-}
-
-/** Why the newer session of a cluster that works through an older one has not taken over, if it failed. */
-function unusedCredentials<Facts>(
-  group: readonly Place[],
-  sessions: ReadonlyMap<string, Sight<Facts>>,
-): Failure | undefined {
-  for (const { next, member } of group) {
-    const session = next === undefined ? undefined : sessions.get(next);
-    const observed = session?.isSettling() === false ? session.observed() : undefined;
-    if (observed !== undefined && observed.state !== "synced") return withAdvice(observed.because, member);
-  }
-  return undefined;
-}
-
-/** What to do about it, where the credentials are the reason. */
-function withAdvice(because: Failure, member: Member | undefined): Failure {
-  const secret = member?.access === undefined ? undefined : `${member.access.namespace}/${member.access.secret}`;
-  if (because.kind === "unauthorized" && secret !== undefined) {
-    return { ...because, detail: `${because.detail}; renew the credentials in Secret ${secret}` };
-  }
-  if (because.kind === "forbidden") {
-    const where = secret === undefined ? "deploy/rbac/local.yaml" : "deploy/rbac/remote.yaml";
-    return { ...because, detail: `${because.detail}; grant the rights in ${where}` };
-  }
-  return because;
 }

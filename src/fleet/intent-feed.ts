@@ -1,5 +1,6 @@
 // Intents of every kind, as one API server shows them: its own, or those of all workspaces behind a virtual one.
 
+import type { Budgets } from "../core/budgets.ts";
 import { fieldsOf, listOf, textOf } from "../core/json.ts";
 import type { IntentKind } from "../core/provider.ts";
 import type { Resource } from "../core/resource.ts";
@@ -54,6 +55,7 @@ export type IntentSource<Intent> = {
 export type IntentSourceOptions<Intent> = {
   readonly kinds: readonly IntentKind<Intent>[];
   readonly runtime: Runtime;
+  readonly budgets?: Budgets | undefined;
   readonly onChange: (origin: ChangeOrigin) => void;
   readonly signal: AbortSignal;
 };
@@ -99,6 +101,8 @@ export function startIntentFeed<Intent>(options: IntentFeedOptions<Intent>): Int
       same: (a, b) => a.uid === b.uid && a.resourceVersion === b.resourceVersion,
       onChange: () => options.onChange(absorbing ? "own" : "world"),
       runtime,
+      budgets: options.budgets,
+      objects: "objects.intents",
       signal,
     });
     return { kind, informer };

@@ -10,6 +10,7 @@
 
 import { fieldsOf, listOf, textOf } from "../core/json.ts";
 import type { Resource } from "../core/resource.ts";
+import { trimEnd } from "../core/trim.ts";
 import type { Failure, Observed } from "../core/world.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { asWorldFailure } from "../kube/failure.ts";
@@ -39,6 +40,7 @@ export const endpointSlices: Resource = {
 
 const workspaceAnnotation = "kcp.io/cluster";
 const addressesMax = 256;
+const urlCharsMax = 2_048;
 
 type Feed<Intent> = {
   readonly source: IntentSource<Intent>;
@@ -188,13 +190,13 @@ export function addressesOf(raw: unknown, externalUrl: string | undefined): read
     if (url === undefined) return [];
     const outside = urlOf(externalUrl);
     const origin = outside === undefined ? url.origin : outside.origin;
-    return [`${origin}${url.pathname.replace(/\/+$/, "")}`];
+    return [`${origin}${trimEnd(url.pathname, "/")}`];
   });
   return [...new Set(urls)].sort().slice(0, addressesMax);
 }
 
 function urlOf(text: string | undefined): URL | undefined {
-  if (text === undefined || !URL.canParse(text)) return undefined;
+  if (text === undefined || text.length > urlCharsMax || !URL.canParse(text)) return undefined;
   const url = new URL(text);
   return url.protocol === "https:" ? url : undefined;
 }

@@ -2,7 +2,7 @@
 // runs on it and which Secret holds its kubeconfig.
 //
 //   the Cluster …                                the credentials are …
-//   is not there, or is another workspace's      missing
+//   is not there, or not this workspace's        missing
 //   is not ready, or Cilium does not run on it   not to be had: what is known of the cluster stays as it is
 //   names a Secret                               in that Secret: under its key, else `kubeconfig`, else `value`
 //   names none                                   in Secret kind-<name>-kubeconfig
@@ -22,7 +22,7 @@ import type { KubeApi } from "../kube/api.ts";
 import { asWorldFailure, type KubeFailure } from "../kube/failure.ts";
 import { type Informer, startInformer } from "../kube/informer.ts";
 import type { Runtime } from "../kube/runtime.ts";
-import { type SecretValue, type SecretWatch, watchSecrets } from "./secrets.ts";
+import { secretKeyOf, type SecretValue, type SecretWatch, watchSecrets } from "./secrets.ts";
 
 /** What reading credentials from a management plane needs. */
 export type ManagementPlaneOptions = {
@@ -30,6 +30,8 @@ export type ManagementPlaneOptions = {
   /** The kind Cluster as `clusters.<version>.<group>`; without it, the only kind called clusters that is served. */
   readonly clusterResource: string | undefined;
   readonly namespace: string;
+  /** Whether a Cluster that is marked for no workspace is for the one that has claimed it first. */
+  readonly trustUnmarkedClusters: boolean;
   readonly runtime: Runtime;
 };
 
@@ -39,13 +41,20 @@ const searchMs = 10_000;
  * Watches Clusters of the management plane and the Secrets they name. An access is asked for as
  * `<namespace>/<Cluster>/<workspace>`: whose cluster it is counts, too.
  */
-export function watchManagementPlane(options: ManagementPlaneOptions, onChange: () => void): SecretWatch {
+export function watchManagementPlane(
+  options: ManagementPlaneOptions,
+  onChange: (cluster?: string) => void,
+): SecretWatch {
   const { api, runtime, namespace } = options;
   const stop = new AbortController();
   let wanted: readonly SecretAccess[] = [];
   let clusters: Informer<ManagedCluster> | undefined;
   let notFound: Failure | undefined;
-  const secrets = watchSecrets(api, runtime, onChange);
+  /** The Clusters that name a Secret. */
+  let clustersOf: ReadonlyMap<string, ReadonlySet<string>> = new Map();
+  const secrets = watchSecrets(api, runtime, (secret) => {
+    for (const cluster of clustersOf.get(secret) ?? []) onChange(cluster);
+  });
   const begin = async (): Promise<void> => {
     for (;;) {
       const resource = await findClusterKind(api, options.clusterResource, stop.signal);
@@ -56,11 +65,12 @@ export function watchManagementPlane(options: ManagementPlaneOptions, onChange: 
           scope: { namespace },
           read: readManagedCluster,
           same: sameJson,
-          onChange: () => {
+          onChange: (cluster) => {
             follow();
-            onChange();
+            onChange(cluster);
           },
           runtime,
+          objects: "objects.intents",
           signal: stop.signal,
         });
         return await clusters.done;
@@ -92,7 +102,7 @@ export function watchManagementPlane(options: ManagementPlaneOptions, onChange: 
     }
     const cluster = view.objects.get(`${namespace}/${access.secret}`)?.fact;
     if (cluster === undefined && view.state === "stale") return failed(away(view.failure));
-    if (cluster === undefined || !belongsTo(cluster, access)) {
+    if (cluster === undefined || !belongsTo(cluster, access, options.trustUnmarkedClusters)) {
       return err({ state: "missing", because: noSuchCluster(access, cluster) });
     }
     return ok(cluster);
@@ -104,13 +114,19 @@ export function watchManagementPlane(options: ManagementPlaneOptions, onChange: 
     key: cluster.secret?.key ?? "kubeconfig",
   });
 
-  const follow = (): void =>
-    secrets.want(
-      wanted.flatMap((access) => {
-        const found = managed(access);
-        return found.ok ? [secretOf(access, found.value)] : [];
-      }),
-    );
+  const follow = (): void => {
+    const following = new Map<string, Set<string>>();
+    const accesses = wanted.flatMap((access) => {
+      const found = managed(access);
+      if (!found.ok) return [];
+      const secret = secretOf(access, found.value);
+      const others = following.get(secretKeyOf(secret)) ?? new Set();
+      following.set(secretKeyOf(secret), others.add(secretKeyOf(access)));
+      return [secret];
+    });
+    clustersOf = following;
+    secrets.want(accesses);
+  };
 
   return {
     want: (accesses) => {
@@ -122,7 +138,9 @@ export function watchManagementPlane(options: ManagementPlaneOptions, onChange: 
       if (!found.ok) return found.error;
       const because = unusableCluster(found.value);
       if (because !== undefined) return { state: "unknown", because };
-      return kubeconfigOf(secrets, secretOf(access, found.value));
+      const { loadBalancer } = found.value;
+      const value = kubeconfigOf(secrets, secretOf(access, found.value));
+      return value.state === "known" ? { ...value, loadBalancer } : value;
     },
     stop: async () => {
       stop.abort();

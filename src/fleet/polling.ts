@@ -1,6 +1,7 @@
 // Questions that are asked of a cluster again and again, because no watch tells the answer.
 
-import type { Poll, Question } from "../core/provider.ts";
+import type { Poll, Question, Unanswered } from "../core/provider.ts";
+import { refOf, type Resource } from "../core/resource.ts";
 import { err, ok, type Result } from "../core/result.ts";
 import type { KubeApi } from "../kube/api.ts";
 import type { Runtime } from "../kube/runtime.ts";
@@ -19,6 +20,8 @@ export type Polling<Fact> = {
   readonly facts: () => readonly Fact[];
   /** Whether everything that is asked was answered once, if only with why not. */
   readonly isAnswered: () => boolean;
+  /** Takes in what a write of our own made of an object that is asked for; nothing, if it is gone. */
+  readonly settle: (resource: Resource, name: string, raw: unknown) => void;
   readonly done: () => Promise<void>;
 };
 
@@ -49,11 +52,14 @@ export function startPolling<Fact>(options: {
     known = [...asked.values()].flatMap(({ fact }) => (fact === undefined ? [] : [fact]));
   };
 
-  const ask = async (question: Question, until: AbortSignal): Promise<Result<unknown, { readonly detail: string }>> => {
+  const ask = async (question: Question, until: AbortSignal): Promise<Result<unknown, Unanswered>> => {
     try {
       if (question.via === "probe") return await probe(question.probe, until);
+      if (question.via === "object") return await lookUp(api, question, until);
       const answer = await api.ask(question, until);
-      return answer.ok ? ok(answer.value) : err({ detail: answer.error.detail });
+      if (answer.ok) return ok(answer.value);
+      const { kind, detail } = answer.error;
+      return err(kind === "forbidden" ? { detail, isForbidden: true } : { detail });
     } catch (error) {
       return err({ detail: messageOf(error) });
     }
@@ -148,10 +154,30 @@ export function startPolling<Fact>(options: {
     },
     isSettling: () => [...asked.values()].some(({ fact }) => fact === undefined),
     facts: () => known,
+    settle: (resource, name, raw) => {
+      for (const asking of asked.values()) {
+        const { question, read } = asking.poll;
+        if (question.via !== "object" || question.resource !== resource || question.name !== name) continue;
+        asking.fact = read(ok(raw));
+        refresh();
+      }
+    },
     isAnswered: () => [...asked.values()].every(({ fact }) => fact !== undefined),
     done: async () => {
       for (const { stop } of asked.values()) stop.abort();
       await Promise.all([...ending, ...[...asked.values()].map(({ done }) => done)]);
     },
   };
+}
+
+async function lookUp(
+  api: KubeApi,
+  { resource, name }: Extract<Question, { readonly via: "object" }>,
+  until: AbortSignal,
+): Promise<Result<unknown, Unanswered>> {
+  const answer = await api.get(resource, refOf(resource, name), until);
+  if (answer.ok) return ok(answer.value);
+  const { kind, detail } = answer.error;
+  if (kind === "notFound") return ok(undefined);
+  return err(kind === "forbidden" || kind === "invalid" ? { detail, isFinal: true } : { detail });
 }

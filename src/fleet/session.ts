@@ -1,11 +1,14 @@
 // One cluster's lifetime: its connection, its informers, and what is known of it as one observed value.
 
 import { setMaxListeners } from "node:events";
+import { type Budgets, defaultBudgets, objectsBudget, overBudget } from "../core/budgets.ts";
 import { fieldsOf, textOf } from "../core/json.ts";
 import type { Poll, ReadOnce, Seen, Watched } from "../core/provider.ts";
 import { type Resource, resourceName, type Scope } from "../core/resource.ts";
+import { bytesOf } from "../core/size.ts";
 import type { Observed } from "../core/world.ts";
 import type { KubeApi } from "../kube/api.ts";
+import type { Room } from "../kube/fact-store.ts";
 import { asWorldFailure, type KubeFailure } from "../kube/failure.ts";
 import { type Informer, type InformerView, startInformer } from "../kube/informer.ts";
 import type { Runtime } from "../kube/runtime.ts";
@@ -47,6 +50,7 @@ export type SessionOptions<Fact, Facts> = {
   readonly observation: Observation<Fact, Facts>;
   readonly probe: Probe;
   readonly runtime: Runtime;
+  readonly budgets?: Budgets | undefined;
   readonly onChange: (origin: ChangeOrigin) => void;
 };
 
@@ -64,6 +68,7 @@ export function startSession<Fact, Facts>(options: SessionOptions<Fact, Facts>):
   setMaxListeners(0, lifetime.signal); // one per kind that is watched, and per question that is asked
   let known: (Sight<Fact> & { readonly value: Observed<Facts> }) | undefined;
   let writing = false;
+  const room: Room = { bytes: 0 };
   const expected = new Map<Resource, Set<string>>();
   const watched = observation.watches.map((watch) => ({
     watch,
@@ -79,10 +84,12 @@ export function startSession<Fact, Facts>(options: SessionOptions<Fact, Facts>):
         options.onChange(writing || isEcho ? "own" : "world");
       },
       runtime,
+      budgets: options.budgets,
+      room,
       signal: lifetime.signal,
     }),
   }));
-  const once = startReads(options, lifetime.signal);
+  const once = startReads(options, room, lifetime.signal);
   const polling = startPolling<Fact>({
     api,
     probe: options.probe,
@@ -127,8 +134,16 @@ export function startSession<Fact, Facts>(options: SessionOptions<Fact, Facts>):
       }),
     poll: polling.want,
     isAnswered: polling.isAnswered,
-    absorb: (resource, raw) => asOwn(() => informerOf(resource, keyOf(raw))?.absorb(raw)),
-    forget: (resource, key, uid) => asOwn(() => informerOf(resource, key)?.forget(key, uid)),
+    absorb: (resource, raw) =>
+      asOwn(() => {
+        polling.settle(resource, keyOf(raw), raw);
+        informerOf(resource, keyOf(raw))?.absorb(raw);
+      }),
+    forget: (resource, key, uid) =>
+      asOwn(() => {
+        polling.settle(resource, key, undefined);
+        informerOf(resource, key)?.forget(key, uid);
+      }),
     expect: (resource, key) => {
       const keys = expected.get(resource) ?? new Set();
       expected.set(resource, keys.add(key));
@@ -170,7 +185,8 @@ const retryMs = { first: 2_000, most: 30_000 };
 
 /** Reads what is read once; only a server that does not answer keeps us from being done. */
 function startReads<Fact, Facts>(
-  { api, observation, runtime, onChange }: SessionOptions<Fact, Facts>,
+  { api, observation, runtime, budgets = defaultBudgets, onChange }: SessionOptions<Fact, Facts>,
+  room: Room,
   signal: AbortSignal,
 ): Reads<Fact> {
   let view: OnceView<Fact> =
@@ -189,7 +205,7 @@ function startReads<Fact, Facts>(
     const facts: Fact[] = [];
     for (const read of observation.reads) {
       for (;;) {
-        const found = await readOnce(api, read, facts, signal);
+        const found = await readOnce(api, read, { facts, room, budgets }, signal);
         if (found === undefined) break;
         const isNews = view.state === "done" || view.failure?.detail !== found.detail;
         if (isNews) {
@@ -213,28 +229,48 @@ function startReads<Fact, Facts>(
   return { view: () => view, isSettling, wake: () => wake(), done };
 }
 
+/** What was read once so far, and what it may take. */
+type Reading<Fact> = { readonly facts: Fact[]; readonly room: Room; readonly budgets: Budgets };
+
 /** Reads one thing; answers with the failure only if trying again may help. */
 async function readOnce<Fact>(
   api: KubeApi,
   { resource, name, read }: ReadOnce<Fact>,
-  facts: Fact[],
+  { facts, room, budgets }: Reading<Fact>,
   signal: AbortSignal,
 ): Promise<KubeFailure | undefined> {
   const found: Fact[] = [];
-  const take = (raw: unknown): void => void found.push(read(raw));
+  const objects = objectsBudget(resource.plural);
+  let bytes = 0;
+  let excess: KubeFailure | undefined;
+  const take = (raw: unknown): void => {
+    if (excess !== undefined) return;
+    const fact = read(raw);
+    bytes += bytesOf(fact);
+    found.push(fact);
+    if (found.length > budgets[objects]) excess = overBudget(objects, found.length, budgets);
+    if (room.bytes + bytes > budgets["facts-bytes"]) excess = overBudget("facts-bytes", room.bytes + bytes, budgets);
+  };
   const answer =
     name === undefined
       ? await api.list(resource, {}, (items) => items.forEach(take), signal)
       : await api.get(resource, { name }, signal);
-  if (!answer.ok) {
-    const { kind } = answer.error;
-    const mayPass = kind === "unreachable" || kind === "throttled" || kind === "garbled" || kind === "unauthorized";
-    return mayPass ? answer.error : undefined;
-  }
+  if (!answer.ok) return mayPass.has(answer.error.kind) ? answer.error : undefined;
   if (name !== undefined) take(answer.value);
+  if (excess !== undefined) return excess;
+  room.bytes += bytes;
   for (const fact of found) facts.push(fact);
   return undefined;
 }
+
+/** Failures after which what is read once is asked for again. */
+const mayPass: ReadonlySet<KubeFailure["kind"]> = new Set([
+  "unreachable",
+  "throttled",
+  "garbled",
+  "overBudget",
+  "unauthorized",
+]);
 
 function isSameView<Fact>({ view: a }: WatchedView<Fact>, other: WatchedView<Fact> | undefined): boolean {
   const b = other?.view;

@@ -1,6 +1,7 @@
 // Everything that can go wrong between us and a Hubble Relay, sorted by what to do next; in one line and without secrets.
 
 import { status } from "@grpc/grpc-js";
+import { shown } from "../core/shown.ts";
 
 /** Why nothing is known of flows. */
 export type HubbleFailure =
@@ -56,16 +57,13 @@ export function failureOf(code: number, details: string): HubbleFailure {
 /** What gRPC and OpenSSL say, without what they put around it: moments, addresses in memory, empty notes. */
 function essence(details: string): string {
   return details
+    .trimEnd()
     .replace(/^No connection established\. Last error: /, "")
-    .replace(/\. Resolution note: *$/, "")
+    .replace(/\. Resolution note:$/, "")
     .replace(/ \(\d{4}-\d\d-\d\dT[\d:.]+Z\)/, "")
     .replace(/^(Error(?: \[\w+\])?: )/, "")
     .replace(/^[0-9A-F]{8,16}:error:[0-9A-F]+:SSL routines:\w*:([^:]*):.*$/s, "$1");
 }
 
 /** A text from outside, fit for a status: one line, at most 300 characters. */
-export const oneLine = (text: string): string =>
-  text
-    .replaceAll(/[\s\p{Cc}]+/gu, " ")
-    .trim()
-    .slice(0, 300);
+export const oneLine = (text: string): string => shown(text.replaceAll(/[\p{C}\p{Z}]+/gu, " ").trim(), 300);

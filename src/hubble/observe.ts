@@ -5,8 +5,11 @@ import {
   type ChannelCredentials,
   type ServiceError,
 } from "@grpc/grpc-js";
+import { createSecureContext } from "node:tls";
 import type { Redacted } from "../core/redacted.ts";
 import { err, ok, type Result } from "../core/result.ts";
+import { quote } from "../core/shown.ts";
+import { keyExchange } from "../kube/key-exchange.ts";
 import type { Runtime } from "../kube/runtime.ts";
 import { messageOf } from "../kube/thrown.ts";
 import { inspectCertificates, keyMatches } from "../pki/inspect.ts";
@@ -62,8 +65,7 @@ export async function observeFlows(
   const request = requestFor(query, access.version);
   if (!request.ok) return request;
   const target = targetOf(access.address);
-  if (target === undefined)
-    return err({ kind: "invalid", detail: `${JSON.stringify(access.address)} is not host:port` });
+  if (target === undefined) return err({ kind: "invalid", detail: `${quote(access.address)} is not host:port` });
   const trusted = credentialsFor(access.tls);
   if (!trusted.ok) return trusted;
   const client = new Client(target, trusted.value, {
@@ -149,8 +151,8 @@ function credentialsFor(tls: HubbleTls | undefined): Result<ChannelCredentials, 
   if (certPem !== undefined && keyPem !== undefined && !keyMatches(certPem, keyPem.expose()))
     return fault("the key does not belong to the client certificate, or one of them is unreadable");
   try {
-    const key = keyPem === undefined ? null : Buffer.from(keyPem.expose());
-    return ok(credentials.createSsl(Buffer.from(caPem), key, certPem === undefined ? null : Buffer.from(certPem)));
+    const own = certPem === undefined || keyPem === undefined ? {} : { cert: certPem, key: keyPem.expose() };
+    return ok(credentials.createFromSecureContext(createSecureContext({ ...keyExchange, ca: caPem, ...own })));
   } catch (error) {
     return fault(oneLine(messageOf(error)));
   }

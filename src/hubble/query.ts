@@ -1,4 +1,5 @@
 import { err, ok, type Result } from "../core/result.ts";
+import { quote } from "../core/shown.ts";
 import type { HubbleFailure } from "./failure.ts";
 import type { FlowFilter, GetFlowsRequest } from "./messages.ts";
 
@@ -83,7 +84,7 @@ const labelValue = /^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
 
 /** A label that is none could say something else as a part of a selector. */
 function endProblem({ namespace, labels }: FlowEnd): string | undefined {
-  if (namespace === "" || !labelValue.test(namespace)) return `${JSON.stringify(namespace)} is not a namespace`;
+  if (namespace === "" || !labelValue.test(namespace)) return `${quote(namespace)} is not a namespace`;
   const bad = Object.entries(labels).find(([key, value]) => !labelKey.test(key) || !labelValue.test(value));
-  return bad === undefined ? undefined : `${JSON.stringify(bad.join("="))} is not a label`;
+  return bad === undefined ? undefined : `${quote(bad.join("="))} is not a label`;
 }

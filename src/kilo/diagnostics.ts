@@ -1,17 +1,31 @@
 // Every code the Kilo provider can report, each with what is wrong, why it matters and what to do about it.
 // The texts of the old operator's reasons are kept word for word: people search for them.
 
-import { type Explanation, explainer, listSome, quote, type ValuesOf, type Where } from "../core/diagnostic.ts";
+import { approvalAnnotation } from "../core/approval.ts";
+import { word } from "../core/command.ts";
+import {
+  type Diagnostic,
+  type Explanation,
+  explainer,
+  listSome,
+  type ValuesOf,
+  type Where,
+} from "../core/diagnostic.ts";
+import { quote } from "../core/shown.ts";
+import type { Observed } from "../core/world.ts";
 
 const entry = <P>(explanation: Explanation<P>): Explanation<P> => explanation;
-/** A name in a command line; one that is no Kubernetes name is quoted, so that pasting the line is safe. */
-const word = (name: string): string => (/^[A-Za-z0-9._-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`);
 const annotate = (node: string, key: string, value: string): string =>
   `kubectl annotate node ${word(node)} kilo.squat.ai/${key}=${value} --overwrite`;
 const inspect = (where: Where): string => `kubectl get node ${word(where.subject.name)} -o yaml`;
 const editMesh = (where: Where): string => {
   const [namespace, name] = (where.mesh ?? "<namespace>/<mesh>").split("/");
   return `kubectl -n ${word(namespace ?? "")} edit clustermesh ${word(name ?? "")}`;
+};
+
+const approve = (value: string, where: Where): string => {
+  const [namespace, name] = (where.mesh ?? "<namespace>/<mesh>").split("/");
+  return `kubectl -n ${word(namespace ?? "")} annotate clustermesh ${word(name ?? "")} ${approvalAnnotation}=${word(value)} --overwrite`;
 };
 
 /** The catalogue of codes; `docs/diagnostics.md` has a section for each. */
@@ -80,6 +94,29 @@ export const kiloCatalogue = {
     why: "It is the same cluster by its access. Where both meshes reach one target, that target gets what either of them grants.",
     fix: (_, where) => `declare the same ranges in both, unless the difference is meant: ${editMesh(where)}`,
   }),
+  RangeReserved: entry<{ mesh: string; entry: string; cidr: string; range: string; use: string }>({
+    severity: "error",
+    what: (v) =>
+      `mesh ${quote(v.mesh)}: cluster ${quote(v.entry)}: ${v.cidr} overlaps ${v.range} (${v.use}) and cannot be granted`,
+    why: "Such addresses lead to the machine itself, to its own link, to many machines or to none: no cluster is the way to them. The mesh is refused and its Peers stay as they are.",
+    fix: (_, where) => `declare only ranges that belong to the cluster: ${editMesh(where)}`,
+  }),
+  RangeTooWide: entry<{ mesh: string; entry: string; cidr: string; bitsMin: number }>({
+    severity: "error",
+    what: (v) =>
+      `mesh ${quote(v.mesh)}: cluster ${quote(v.entry)}: ${v.cidr} is too wide: the shortest prefix that is granted is /${v.bitsMin}`,
+    why: "10.0.0.0/8 and fd00::/8 are the widest ranges that a network can have for itself; a wider one takes a good part of the internet through a tunnel. The mesh is refused and its Peers stay as they are.",
+    fix: (_, where) =>
+      `declare only ranges that belong to the cluster: ${editMesh(where)}; if it is meant, start the operator with a smaller --shortest-prefix`,
+  }),
+  LocalNotAllowed: entry<{ entry: string; namespace: string }>({
+    severity: "error",
+    what: (v) =>
+      `cluster ${quote(v.entry)} is local, and meshes of namespace ${v.namespace} may not use the local cluster`,
+    why: "The operator's --local-namespaces names the namespaces whose meshes may. The mesh is refused and its Peers stay as they are.",
+    fix: (v, where) =>
+      `remove the entry: ${editMesh(where)}; or start the operator with ${v.namespace} in --local-namespaces`,
+  }),
   RangeContainsObserved: entry<{ range: string; source: string; target: string; found: string }>({
     severity: "error",
     what: (v) =>
@@ -95,6 +132,13 @@ export const kiloCatalogue = {
   }),
 
   // — clusters —
+  NodeSelectorMatchesNothing: entry<{ entry: string; nodes: number }>({
+    severity: "warning",
+    what: (v) => `the nodeSelector of cluster ${quote(v.entry)} selects none of its ${v.nodes} nodes`,
+    why: "No node of the cluster is joined to the others.",
+    fix: (_, where) =>
+      `compare it with the labels (kubectl get nodes --show-labels) and correct it: ${editMesh(where)}`,
+  }),
   SecretMissing: entry<{ entry: string; secret: string }>({
     severity: "error",
     what: (v) => `cluster ${quote(v.entry)}: no access: Secret ${v.secret} is missing`,
@@ -116,11 +160,26 @@ export const kiloCatalogue = {
     why: "Old evidence is good enough to keep things, never to remove them.",
     fix: (_, where) => `check that the API server of ${where.subject.name} answers with the credentials of its Secret`,
   }),
+  ClusterOverBudget: entry<{ state: "absent" | "stale"; detail: string; flag: string }>({
+    severity: "error",
+    what: ({ state, detail }) =>
+      `the cluster ${state === "absent" ? "has not been seen" : "is known only from before"}: ${detail}`,
+    why: "No cluster may take the memory or the time of the others. What is known of this one is kept, and the others go on.",
+    fix: ({ flag }, where) =>
+      `find out what fills ${where.subject.name}; if all of it is wanted, add to the arguments of the operator: ${flag}`,
+  }),
   CredentialsUnused: entry<{ detail: string }>({
     severity: "warning",
     what: ({ detail }) => `the Secret holds newer credentials that do not work: ${detail}`,
     why: "The older ones still work and are used for now; once they expire the cluster is lost from sight.",
     fix: (_, where) => `correct the kubeconfig in the Secret of ${where.subject.name}`,
+  }),
+  EndpointNamesTooMany: entry<{ names: number; max: number }>({
+    severity: "warning",
+    what: (v) => `the endpoints of its nodes mention ${v.names} DNS names; ${v.max} of them are looked up`,
+    why: "Names of one cluster must not keep those of others waiting. The nodes whose names are left out keep the address that their Peers have, or have none.",
+    fix: (v) =>
+      `use addresses, or give the operator --endpoint-names=${v.names}: kubectl get nodes -o custom-columns='NAME:.metadata.name,ENDPOINT:.metadata.annotations.kilo\\.squat\\.ai/clustermesh-endpoint'`,
   }),
   PeerKindMissing: entry<object>({
     severity: "error",
@@ -201,6 +260,14 @@ export const kiloCatalogue = {
     what: ({ source, ranges }) => `acceptedNetworks leaves out part of what ${quote(source)} offers: ${ranges}`,
     why: "A cluster receives only what it lists in acceptedNetworks.",
     fix: (_, where) => `add the ranges to acceptedNetworks of this cluster if they should come in: ${editMesh(where)}`,
+  }),
+  RangeNotAcceptedLocally: entry<{ source: string; ranges: string }>({
+    severity: "warning",
+    what: ({ source, ranges }) =>
+      `the operator's --local-accepts leaves out part of what ${quote(source)} offers: ${ranges}`,
+    why: "The local cluster receives only what the people who run the operator let in, whatever a mesh says.",
+    fix: (_, where) =>
+      `declare only ranges that the local cluster takes: ${editMesh(where)}; or start the operator with these ranges in --local-accepts`,
   }),
   EndpointInsideRange: entry<{ range: string; endpoint: string; target: string }>({
     severity: "warning",
@@ -333,6 +400,21 @@ export const kiloCatalogue = {
     why: "Tunnel packets to such an address would go into a tunnel again. What a cluster was granted counts more than what a node writes on itself.",
     fix: (v) => annotate(v.node, "clustermesh-endpoint", "ADDRESS:51820"),
   }),
+  RangeHoldsOlderEndpoint: entry<{ node: string; range: string; endpoint: string; owner: string; target: string }>({
+    severity: "error",
+    what: (v) =>
+      `${v.range} of node ${v.node} contains the tunnel endpoint ${v.endpoint} of node ${v.owner}, whose mesh is older; it is not written to ${v.target}`,
+    why: "Tunnel packets to the endpoint would go into another tunnel. Of two meshes that want one public address the older one keeps it.",
+    fix: (_, where) =>
+      `give the nodes of this cluster pod ranges of its own network, and declare these: ${editMesh(where)}`,
+  }),
+  EndpointReserved: entry<{ node: string; from: string; endpoint: string; range: string; use: string }>({
+    severity: "error",
+    what: (v) =>
+      `the endpoint ${v.endpoint} of node ${v.node} (${v.from}) lies in ${v.range} (${v.use}); it is not used`,
+    why: "Such an address leads whoever uses it to itself, to its own link, to many machines or to none. Without an endpoint the node has to start the tunnel.",
+    fix: (v) => annotate(v.node, "clustermesh-endpoint", "ADDRESS:51820"),
+  }),
   // It says no time: by a wrong clock every agent is silent, and each check-in would make the status a new one.
   AgentSilent: entry<{ node: string }>({
     severity: "warning",
@@ -432,6 +514,19 @@ export const kiloCatalogue = {
     why: "Losing most nodes of a cluster at once is more often a mistake than the truth.",
     fix: () => "nothing, if the nodes are really gone: the Peers go when the grace period ends",
   }),
+  SourceExchangeHeld: entry<{ because: string; names: string; until: string; approval: string; secret: string }>({
+    severity: "warning",
+    what: (v) => `kept ${v.until}: ${v.because}: ${v.names}`,
+    why: "What another cluster shows is no evidence about the nodes of the one before: their Peers stay, and the ranges that they carry stay with them.",
+    fix: (v, where) =>
+      `put the kubeconfig${v.secret === "" ? "" : ` in Secret ${v.secret}`} right${v.approval === "" ? "" : `; or, if the cluster was replaced on purpose, let the Peers go now: ${approve(v.approval, where)}`}`,
+  }),
+  SpecChangeHeld: entry<{ because: string; names: string; until: string; approval: string }>({
+    severity: "warning",
+    what: (v) => `an edit would delete or empty ${v.because}; kept ${v.until}: ${v.names}`,
+    why: "An edit that takes every Peer of a cluster away, or most of them, is more often a mistake than meant. Until then the Peers stay exactly as they are.",
+    fix: (v, where) => `put the spec right: ${editMesh(where)}; or let the Peers go now: ${approve(v.approval, where)}`,
+  }),
   TargetBudget: entry<{ ranges: number; warn: number }>({
     severity: "warning",
     what: (v) => `${v.ranges} allowed IPs are planned for this cluster; Kilo becomes slow beyond ${v.warn}`,
@@ -460,3 +555,12 @@ export const at = (mesh: string | undefined, cluster: string | undefined, kind: 
   mesh,
   subject: cluster === undefined ? { kind, name } : { cluster, kind, name },
 });
+
+/** Why a cluster is not seen as it is now. */
+export function whyUnseen(where: Where, { state, because }: Unseen): Diagnostic {
+  const { kind, detail } = because;
+  if (kind === "overBudget") return diagnose("ClusterOverBudget", where, { state, detail, flag: because.flag });
+  return diagnose(state === "absent" ? "ClusterAbsent" : "ClusterStale", where, { detail });
+}
+
+type Unseen = Exclude<Observed<unknown>, { readonly state: "synced" }>;

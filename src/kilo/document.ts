@@ -3,11 +3,13 @@
 import { causewayApiVersion } from "../api/world.ts";
 import { diff } from "../core/diff.ts";
 import { type CommonDocument, type HoldDocument, namedTargets, type OperationDocument } from "../core/document.ts";
+import { defaultRules, gatePlan, type GateRules } from "../core/gate.ts";
 import { type Graph, graphOf } from "../core/graph.ts";
 import { appendTo } from "../core/list.ts";
+import { durationMs } from "../core/pace.ts";
 import type { Item, Operation } from "../core/plan.ts";
 import type { Condition } from "../core/status.ts";
-import { compareText } from "../core/world.ts";
+import { type ClusterId, compareText } from "../core/world.ts";
 import type { EndpointOrigin } from "./endpoint.ts";
 import type { MeshState } from "./mesh-checks.ts";
 import type { KiloPlan, KiloWorld } from "./plan.ts";
@@ -47,16 +49,19 @@ export type PlanDocument = CommonDocument & {
 };
 
 /** Renders a plan for a world. */
-export function planDocument(world: KiloWorld, plan: KiloPlan): PlanDocument {
+export function planDocument(world: KiloWorld, planned: KiloPlan, rules: GateRules = defaultRules): PlanDocument {
+  const plan = gatePlan(planned, world, rules);
   const summary = { create: 0, update: 0, delete: 0, touch: 0, unchanged: 0 };
   const peers: PeerDocument[] = [];
   const operations: OperationDocument[] = [];
   const holds: HoldDocument[] = [];
   const pending = new Map<string, Operation[]>();
   const kept = new Map<string, Item[]>();
+  const writes = new Map<ClusterId, number>();
   for (const { target, name } of namedTargets(plan.targets, world.clusters)) {
     const result = diff(target);
     summary.unchanged += result.unchanged;
+    writes.set(target.target, result.operations.length);
     for (const desired of target.desired) {
       peers.push(peerDocument(name, result.names.get(desired) ?? desired.name, desired));
     }
@@ -93,6 +98,7 @@ export function planDocument(world: KiloWorld, plan: KiloPlan): PlanDocument {
       }),
     })),
     summary,
+    durationSeconds: durationMs(plan.targets, writes) / 1000,
   };
 }
 

@@ -4,6 +4,7 @@
 import { type Address, isIPv4, parseAddress } from "../core/net/address.ts";
 import { type Endpoint, endpointOfIp, formatEndpoint, parseEndpoint } from "../core/net/endpoint.ts";
 import type { PublicKey } from "../core/net/public-key.ts";
+import { type SpecialUse, specialAddress } from "../core/net/special.ts";
 import type { Field } from "../core/plan.ts";
 import { compareText } from "../core/world.ts";
 import type { ExplicitOrigin, NodeFacts } from "./facts.ts";
@@ -19,6 +20,8 @@ export type Chain = {
   readonly from: EndpointOrigin;
   readonly endpoint: IpEndpoint | undefined;
   readonly unresolved: string | undefined;
+  /** The endpoint that the chain gave and that nobody can use. */
+  readonly reserved?: { readonly endpoint: string; readonly from: string } & SpecialUse;
 };
 
 /** Follows the chain for a node whose annotations have been checked. */
@@ -27,14 +30,23 @@ export function followChain(node: NodeFacts, wireguardPort: number, dns: Readonl
   if (explicitEndpoint?.result.ok) {
     const { host, port } = explicitEndpoint.result.value;
     const { from } = explicitEndpoint;
-    if ("ip" in host) return { from, endpoint: ipEndpoint(host.ip, port), unresolved: undefined };
+    if ("ip" in host) return usable(from, host.ip, port);
     const answer = parseAddress(dns.get(host.dns) ?? "");
-    if (answer.ok) return { from, endpoint: ipEndpoint(answer.value, port), unresolved: undefined };
-    return { from, endpoint: undefined, unresolved: host.dns };
+    return answer.ok ? usable(from, answer.value, port) : { from, endpoint: undefined, unresolved: host.dns };
   }
-  const external = node.externalIps.find(isIPv4) ?? node.externalIps[0];
+  const externals = node.externalIps.filter((address) => specialAddress(address) === undefined);
+  const external = externals.find(isIPv4) ?? externals[0];
   if (external === undefined) return { from: "none", endpoint: undefined, unresolved: undefined };
   return { from: "ExternalIP", endpoint: ipEndpoint(external, wireguardPort), unresolved: undefined };
+}
+
+/** An explicit endpoint, unless it leads nowhere; a name may come out as any address. */
+function usable(from: ExplicitOrigin, ip: Address, port: number): Chain {
+  const endpoint = ipEndpoint(ip, port);
+  const special = specialAddress(ip);
+  if (special === undefined) return { from, endpoint, unresolved: undefined };
+  const { range, use } = special;
+  return { from, endpoint: undefined, unresolved: undefined, reserved: { endpoint: endpoint.text, from, range, use } };
 }
 
 /** The DNS names that endpoints of these nodes mention: what a resolver has to answer before planning. */

@@ -5,11 +5,13 @@ import { nodeAnnotations, nodeSchema } from "../api/node.ts";
 import { peerSchema } from "../api/peer.ts";
 import { type Issue, parseWith } from "../api/problem.ts";
 import { fieldsOf, listOf, textOf } from "../core/json.ts";
+import { isSubdomain, nameLengthMax } from "../core/naming.ts";
 import { type Address, isGlobalUnicast, parseAddress } from "../core/net/address.ts";
 import { type Cidr, hasHostBits, parseCidr, parseHostInCidr } from "../core/net/cidr.ts";
 import { type Endpoint, endpointOfIp, formatEndpoint, parseEndpoint } from "../core/net/endpoint.ts";
 import { type PublicKey, parsePublicKey } from "../core/net/public-key.ts";
 import { err, ok, type Result } from "../core/result.ts";
+import { shown } from "../core/shown.ts";
 
 /** A text from outside and what it parsed to. */
 export type Parsed<T> = { readonly text: string; readonly result: Result<T, string> };
@@ -96,11 +98,13 @@ const textLengthMax = 4_096;
 const discoveredLengthMax = 262_144; // the API server's limit for all annotations of an object
 const podCidrsMax = 8;
 const addressesMax = 16;
+const addressesLookedAt = 256;
 
 /** Reads a Node; the error says what cannot be read and, if possible, of which Node. */
 export function readNode(raw: unknown): Result<NodeFacts, Unreadable> {
   const parsed = parseWith(nodeSchema, raw);
   if (!parsed.success) return err(unreadable("Node", raw, parsed.issues));
+  if (!isSubdomain(parsed.data.metadata.name)) return err(unreadable("Node", raw, [badName]));
   const { metadata, spec, status } = parsed.data;
   const annotations = metadata.annotations ?? {};
   const text = (key: string): string | undefined => {
@@ -110,10 +114,11 @@ export function readNode(raw: unknown): Result<NodeFacts, Unreadable> {
   const podCidrs = spec?.podCIDRs ?? (spec?.podCIDR === undefined || spec.podCIDR === "" ? [] : [spec.podCIDR]);
   const addresses = (type: string): Address[] =>
     (status?.addresses ?? [])
+      .slice(0, addressesLookedAt)
       .flatMap((entry) => (entry.type === type ? addressOrNothing(entry.address) : []))
       .slice(0, addressesMax);
   const internalIps = addresses("InternalIP");
-  const labels = metadata.labels ?? {};
+  const labels = labelsIn(metadata.labels);
   return ok({
     name: metadata.name,
     uid: metadata.uid,
@@ -155,9 +160,10 @@ export function sameNode(a: NodeFacts, b: NodeFacts): boolean {
 /** Reads a Peer; the error says what cannot be read. */
 export function readPeer(raw: unknown): Result<PeerFacts, Unreadable> {
   const parsed = parseWith(peerSchema, raw);
-  if (!parsed.success) {
+  if (!parsed.success || !isSubdomain(parsed.data.metadata.name)) {
     const held = parsePublicKey(textOf(fieldsOf(fieldsOf(raw)["spec"])["publicKey"]) ?? "");
-    return err({ ...unreadable("Peer", raw, parsed.issues), ...(held.ok ? { key: held.value } : {}) });
+    const issues = parsed.success ? [badName] : parsed.issues;
+    return err({ ...unreadable("Peer", raw, issues), ...(held.ok ? { key: held.value } : {}) });
   }
   const { metadata, spec } = parsed.data;
   const key = parsePublicKey(spec.publicKey);
@@ -173,7 +179,7 @@ export function readPeer(raw: unknown): Result<PeerFacts, Unreadable> {
     name: metadata.name,
     uid: metadata.uid,
     resourceVersion: metadata.resourceVersion,
-    labels: metadata.labels ?? {},
+    labels: labelsIn(metadata.labels),
     key: key.ok ? key.value : bounded(spec.publicKey),
     allowedIps,
     ranges,
@@ -182,6 +188,12 @@ export function readPeer(raw: unknown): Result<PeerFacts, Unreadable> {
     keepaliveSeconds: spec.persistentKeepalive ?? 0,
   });
 }
+
+/** No API server takes such a name. It would become part of the names and paths of what is written elsewhere. */
+const badName: Issue = {
+  path: ["metadata", "name"],
+  message: `expected a DNS subdomain (RFC 1123) of at most ${nameLengthMax} characters`,
+};
 
 /** The most ranges and addresses taken from one Service object. */
 const serviceRangesMax = 16;
@@ -199,7 +211,23 @@ export function readServiceRanges(raw: unknown): readonly Cidr[] {
 
 const hostCidrText = (address: string): string => (address.includes(":") ? `${address}/128` : `${address}/32`);
 
-const bounded = (text: string): string => (text.length > textLengthMax ? text.slice(0, textLengthMax) : text);
+/** A text of limited length. Of one that is cut a copy is made: a slice would keep the whole of it in memory. */
+const bounded = (text: string): string => (text.length > textLengthMax ? beginningOf(text, textLengthMax) : text);
+
+/** A name that cannot be taken for another one's when it is cut. */
+const cut = (name: string): string => (name.length > nameLengthMax ? `${beginningOf(name, nameLengthMax - 1)}…` : name);
+
+const beginningOf = (text: string, length: number): string => text.slice(0, length).split("").join("");
+
+const labelKeyMax = 317; // a prefix of 253, a slash, a name of 63
+const labelValueMax = 63;
+
+/** The labels that an API server would store: no other can match a selector. */
+function labelsIn(labels: Readonly<Record<string, string>> | undefined): Readonly<Record<string, string>> {
+  const entries = Object.entries(labels ?? {});
+  const stored = entries.filter(([key, value]) => key.length <= labelKeyMax && value.length <= labelValueMax);
+  return stored.length === entries.length ? (labels ?? {}) : Object.fromEntries(stored);
+}
 
 const parsedAs = <T>(text: string, parse: (text: string) => Result<T, string>): Parsed<T> => ({
   text,
@@ -305,5 +333,9 @@ export function unreadable(kind: string, raw: unknown, issues: readonly Issue[])
     .slice(0, 3)
     .map((issue) => `${issue.path.map(String).join(".") || "object"}: ${issue.message}`)
     .join("; ");
-  return { kind, name: name === undefined ? undefined : bounded(name), detail: bounded(detail) };
+  return {
+    kind,
+    name: name === undefined ? undefined : cut(name),
+    detail: beginningOf(shown(detail, textLengthMax), textLengthMax),
+  };
 }

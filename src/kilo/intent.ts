@@ -3,8 +3,9 @@
 import { type ClusterEntry, clusterMeshSchema, clustersMax } from "../api/cluster-mesh.ts";
 import { parseWith } from "../api/problem.ts";
 import { type LabelSelector, normaliseSelector } from "../api/selector.ts";
+import { approvalIn, isApproved } from "../core/approval.ts";
 import { fieldsOf, listOf, textOf } from "../core/json.ts";
-import { type Cidr, parseCidr } from "../core/net/cidr.ts";
+import { type Cidr, intersect, parseCidr } from "../core/net/cidr.ts";
 import { containment } from "../core/net/disjoint.ts";
 import { err, ok, type Result } from "../core/result.ts";
 import { type ClusterId, clusterIdOf, LOCAL, type Observed, type SecretAccess } from "../core/world.ts";
@@ -38,6 +39,8 @@ export type Entry = {
   readonly accepted: readonly Cidr[] | undefined;
   /** Whether a whole range is accepted. */
   readonly accepts: (cidr: Cidr) => boolean;
+  /** Whether the operator's flag lets a whole range in, where that is part of `accepted`. */
+  readonly flagAccepts?: (cidr: Cidr) => boolean;
   readonly selector: LabelSelector;
   readonly wireguardPort: number;
   readonly keepaliveSeconds: number;
@@ -62,8 +65,14 @@ export type MeshIntent = {
   /** Infinity when unknown: of two meshes in conflict the older one keeps working. */
   readonly createdMs: number;
   readonly generation: number;
+  /** What this generation of the spec removes may go at once. */
+  readonly approved: boolean;
+  /** What the annotation that approves removals says: a generation, or the UID of a cluster. */
+  readonly approval: string | undefined;
   readonly terminating: boolean;
   readonly suspended: boolean;
+  /** How far apart writes on one of its clusters are, if it says so. */
+  readonly writeIntervalMs: number | undefined;
   readonly entries: readonly Entry[];
   /** Clusters that left the spec and may still hold Peers of this mesh: what its status remembers. */
   readonly departed: readonly Departed[];
@@ -90,6 +99,8 @@ export function readMesh(raw: unknown): Result<MeshIntent, Unreadable> {
     uid: textOf(metadata["uid"]),
     createdMs: Number.isNaN(created) ? Number.POSITIVE_INFINITY : created,
     generation: typeof generation === "number" ? generation : 0,
+    approved: isApproved(metadata),
+    approval: approvalIn(metadata),
     terminating: deletionTimestamp !== undefined && deletionTimestamp !== null,
   };
   const remembered = readRemembered(space, fieldsOf(raw)["status"]);
@@ -97,7 +108,13 @@ export function readMesh(raw: unknown): Result<MeshIntent, Unreadable> {
   if (!parsed.success) {
     const { detail } = unreadable("ClusterMesh", raw, parsed.issues);
     const suspended = fieldsOf(fieldsOf(raw)["spec"])["suspend"] === true;
-    const nothing = { suspended, entries: [], topology: { type: "Full" } as const, badCidrs: [] };
+    const nothing = {
+      suspended,
+      writeIntervalMs: undefined,
+      entries: [],
+      topology: { type: "Full" } as const,
+      badCidrs: [],
+    };
     return ok({ ...identity, ...nothing, departed: remembered, invalid: detail });
   }
   const { spec } = parsed.data;
@@ -109,6 +126,7 @@ export function readMesh(raw: unknown): Result<MeshIntent, Unreadable> {
   return ok({
     ...identity,
     suspended: spec.suspend ?? false,
+    writeIntervalMs: spec.writeInterval === undefined ? undefined : millisecondsOf(spec.writeInterval),
     entries,
     departed: remembered.filter(({ id }) => !listed.has(id)),
     topology: readTopology(spec.topology),
@@ -116,6 +134,9 @@ export function readMesh(raw: unknown): Result<MeshIntent, Unreadable> {
     badCidrs,
   });
 }
+
+/** `200ms` or `2s`, as the schema has it. */
+const millisecondsOf = (text: string): number => Number.parseInt(text, 10) * (text.endsWith("ms") ? 1 : 1_000);
 
 /** The clusters a status remembers. The namespace is the mesh's own: a status must not open anybody else's Secrets. */
 function readRemembered(namespace: string, status: unknown): Departed[] {
@@ -131,6 +152,19 @@ function readRemembered(namespace: string, status: unknown): Departed[] {
       const access = { namespace, secret, key };
       return [{ name, id: clusterIdOf(access), access }];
     });
+}
+
+/** Lets entries accept no more than these ranges, beside what they say themselves; without ranges they stay as they are. */
+export function limitedBy(ranges: readonly Cidr[] | undefined): (entry: Entry) => Entry {
+  if (ranges === undefined) return (entry) => entry;
+  const flagAccepts = containment(ranges);
+  return (entry) => {
+    const accepted =
+      entry.accepted === undefined
+        ? ranges
+        : entry.accepted.flatMap((network) => ranges.flatMap((range) => intersect(network, range) ?? []));
+    return { ...entry, accepted, accepts: containment(accepted), flagAccepts };
+  };
 }
 
 /** What is known of a cluster that no access leads to. */

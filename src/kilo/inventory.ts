@@ -2,9 +2,10 @@
 
 import { meshLabel, sourceClusterLabel } from "../api/peer.ts";
 import type { Diagnostic } from "../core/diagnostic.ts";
+import { labelValue } from "../core/naming.ts";
 import { type IfUnwanted, type Item, type Standing, withFate } from "../core/plan.ts";
-import { massDelete } from "../core/policy.ts";
-import { type ClusterId, type ClusterView, graceKey } from "../core/world.ts";
+import { isDoubtful, massDelete } from "../core/policy.ts";
+import { type ClusterId, type ClusterView, graceKey, lastSeen } from "../core/world.ts";
 import type { Crossings } from "./crossings.ts";
 import { at, diagnose } from "./diagnostics.ts";
 import type { KiloFacts, PeerFacts, Unreadable } from "./facts.ts";
@@ -14,13 +15,17 @@ import {
   type Estate,
   type FateContext,
   fateOf,
+  groupOf,
   ownershipOf,
   type Roll,
   rollOf,
   sourceEntryOf,
+  sourceExchanged,
+  specChange,
 } from "./ownership.ts";
 import type { Refusals } from "./pairs.ts";
-import { peerFields } from "./peer.ts";
+import { peerFields, peerLabels, sourceHash } from "./peer.ts";
+import type { Servers } from "./servers.ts";
 import type { SourcePlan } from "./source.ts";
 import type { KiloOptions, KiloWorld, MemberPlan, MeshPlan } from "./plan.ts";
 
@@ -34,8 +39,15 @@ export type Context = {
   readonly sourcesOf: ReadonlyMap<ClusterId, readonly SourcePlan[]>;
   readonly records: ReadonlyMap<MeshIntent, MeshRecord>;
   readonly refusals: Refusals;
+  readonly servers: Servers;
   readonly crossings: Crossings;
   readonly estate: Estate;
+  /** Entries of which no Peer shows that they lead to the cluster before. */
+  readonly unproven: ReadonlySet<Entry>;
+  /** Entries that lead to what looks like the cluster of another entry of their mesh, with that one. */
+  readonly twins: ReadonlyMap<Entry, Entry>;
+  /** What Peers anywhere call the cluster with this hash, by mesh: `namespace|name|entry`. */
+  readonly calledNames: () => ReadonlyMap<string, ReadonlySet<string>>;
 };
 
 /** A mesh with everything that is asked of it once per Peer. */
@@ -55,12 +67,17 @@ export function recordOf(plan: MeshPlan, resolve: (id: ClusterId) => ClusterId):
 }
 
 /** Every Peer on a target with its standing; what cannot be told or read is reported and left alone. */
-export function takeInventory(
-  view: ClusterView<KiloFacts>,
-  facts: KiloFacts,
-  context: Context,
-  diagnostics: Diagnostic[],
-): readonly Item[] {
+export type Inventory = {
+  readonly view: ClusterView<KiloFacts>;
+  readonly items: readonly Item[];
+  readonly diagnostics: readonly Diagnostic[];
+};
+
+/** Takes the inventory of a target; of one that was never seen it is empty. */
+export function takeInventory(view: ClusterView<KiloFacts>, context: Context): Inventory {
+  const facts = lastSeen(view.observed);
+  const diagnostics: Diagnostic[] = [];
+  if (facts === undefined) return { view, items: [], diagnostics };
   const fate = fateContext(view, context);
   for (const { kind, name, detail } of facts.unreadable) {
     if (kind === "Node") continue; // reported by each mesh that has the node
@@ -94,7 +111,7 @@ export function takeInventory(
     }
     return itemOf(peer, { owner: "other", who: own.who });
   });
-  return holdContested([...known, ...unreadable.map(unreadableItem)], view, diagnostics);
+  return { view, items: holdContested([...known, ...unreadable.map(unreadableItem)], view, diagnostics), diagnostics };
 }
 
 /**
@@ -163,18 +180,21 @@ function fateContext(view: ClusterView<KiloFacts>, context: Context): FateContex
     intentsGap: intentsGap(world),
     stateOf: (mesh) => records.get(mesh)?.plan.state ?? "refused",
     memberOf: (mesh, cluster) => records.get(mesh)?.roll.byCluster.get(cluster),
-    sourceEntryOf: (mesh, labels) => {
+    sourceEntryOf: (mesh, peer) => {
       const record = records.get(mesh);
-      return record && sourceEntryOf(record.roll, labels);
+      return record && entryOf(peer, record);
     },
     linked: (mesh, source, target) => records.get(mesh)?.sourcesOf.get(target)?.has(source) ?? false,
     observed: (mesh, entry) => records.get(mesh)?.members.get(entry)?.observed ?? unseen(entry),
     sourcePlan: (mesh, entry) => records.get(mesh)?.members.get(entry)?.source,
     pairRefused: (mesh, source) => refusals.of(mesh, source, view.id),
+    isUnproven: (entry) => context.unproven.has(entry),
+    twinOf: (entry) => context.twins.get(entry),
+    formerEntry: (mesh) => formerEntryOf(view, mesh, context),
     grace: (peer, reason, detail) => {
       const sinceMs = graceSinceMs(world, view.id, peer.name, reason);
       return hasExpired(world, options, sinceMs)
-        ? { do: "delete", reason }
+        ? { do: "delete", reason, ...(sinceMs === undefined ? {} : { grace: { sinceMs, reason } }) }
         : {
             do: "hold",
             reason,
@@ -185,8 +205,62 @@ function fateContext(view: ClusterView<KiloFacts>, context: Context): FateContex
   };
 }
 
-/** Reasons that doubt whether nodes are gone. Every other grace period waits for a node that is there. */
-const doubts: ReadonlySet<string> = new Set(["SourceEmpty", massDelete]);
+/** The entry of a mesh under whose name other clusters know this one, which has no entry there any more. */
+export function formerEntryOf(
+  view: ClusterView<KiloFacts>,
+  mesh: MeshIntent,
+  { calledNames }: Context,
+): Entry | undefined {
+  const names = view.accesses.flatMap((access) => [...(calledNames().get(sourceHash(access)) ?? [])]);
+  return mesh.entries.find((entry) => names.includes(calledName(mesh.namespace, mesh.name, entry.name)));
+}
+
+/** The entry that a Peer came from, as far as its labels and the clusters tell. */
+export const entryOf = ({ labels, key }: PeerFacts, record: MeshRecord): Entry | undefined =>
+  entryBySelf(labels, key, record) ?? sourceEntryOf(record.roll, labels);
+
+/**
+ * The entry that leads to the cluster a Peer was made from, under whatever name and Secret: no entry has the Peer's access,
+ * but the cluster is the same, and has a node with that key.
+ */
+function entryBySelf(
+  labels: Readonly<Record<string, string>>,
+  key: string,
+  { roll, members }: MeshRecord,
+): Entry | undefined {
+  if (roll.bySourceHash.has(labels[peerLabels.source] ?? "")) return undefined;
+  const uid = labels[peerLabels.sourceUid];
+  return [...members.values()].find(
+    ({ source }) => source?.uid !== undefined && labelValue(source.uid) === uid && source.nodeByKey.has(key),
+  )?.entry;
+}
+
+/** How the Peers of a mesh call a cluster that they come from. */
+export const calledName = (namespace: string, mesh: string, entry: string): string =>
+  [namespace, mesh, entry].map(labelValue).join("|");
+
+/** What Peers call the clusters they come from, by the hash of the access. */
+export function namesInPeers(views: readonly ClusterView<KiloFacts>[]): ReadonlyMap<string, ReadonlySet<string>> {
+  const names = new Map<string, Set<string>>();
+  for (const { observed } of views) {
+    for (const { labels } of lastSeen(observed)?.peers ?? []) {
+      const hash = labels[peerLabels.source];
+      if (hash === undefined) continue;
+      const known = names.get(hash) ?? new Set<string>();
+      const said = [labels[peerLabels.meshNamespace], labels[meshLabel], labels[sourceClusterLabel]];
+      names.set(hash, known.add(said.join("|")));
+    }
+  }
+  return names;
+}
+
+/** What a grace period doubts: that nodes are gone, or that an edit is meant. Every other one waits for a node. */
+const doubts: Readonly<Record<string, "nodes" | "edit">> = {
+  SourceEmpty: "nodes",
+  [massDelete]: "nodes",
+  [specChange]: "edit",
+  [sourceExchanged]: "edit",
+};
 
 /**
  * When the grace period of an object began, if one is running that was given for this reason or one of its sort: what is
@@ -194,8 +268,29 @@ const doubts: ReadonlySet<string> = new Set(["SourceEmpty", massDelete]);
  */
 export function graceSinceMs(world: KiloWorld, target: ClusterId, object: string, reason: string): number | undefined {
   const held = world.held.get(graceKey(target, object));
-  const isOfSort = held?.reason === undefined || doubts.has(held.reason) === doubts.has(reason);
+  const isOfSort = held?.reason === undefined || doubts[held.reason] === doubts[reason];
   return isOfSort ? held?.sinceMs : undefined;
+}
+
+/**
+ * Since when the guard has doubted that the node of a Peer is gone, if it has. Where a world file does not say why Peers
+ * are held, the guard held them if there are so many.
+ */
+export function doubtedSince(
+  target: ClusterId,
+  items: readonly Item[],
+  { world, options }: Context,
+): (item: Item) => number | undefined {
+  const isUnexplained = ({ name }: Item): boolean => {
+    const held = world.held.get(graceKey(target, name));
+    return held !== undefined && held.reason === undefined;
+  };
+  const isMass = (group: string): boolean => {
+    const ofGroup = items.filter((item) => item.standing.owner === "us" && groupOf(item) === group);
+    return isDoubtful(ofGroup.filter(isUnexplained).length, ofGroup.length, options.policy);
+  };
+  return (item) =>
+    isUnexplained(item) && !isMass(groupOf(item)) ? undefined : graceSinceMs(world, target, item.name, massDelete);
 }
 
 /** Whether a grace period is over; with no grace at all it is over as soon as it begins. */

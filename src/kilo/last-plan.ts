@@ -77,7 +77,9 @@ const isSameView = (a: View, b: View | undefined): boolean =>
   a.id === b.id &&
   a.name === b.name &&
   sameElements(a.accesses, b.accesses) &&
+  sameElements(a.servers ?? [], b.servers ?? []) &&
   sameJson(a.unused, b.unused) &&
+  sameJson(a.unasked, b.unasked) &&
   isSameObserved(a.observed, b.observed, (one, other) => one === other);
 
 function isSameObserved<T>(a: Observed<T>, b: Observed<T>, same: (a: T, b: T) => boolean): boolean {

@@ -1,11 +1,13 @@
 // Checks over all meshes of all namespaces. Only the offender is refused: of two meshes in conflict the older one keeps
 // working, and a refused mesh loses nothing it already has.
 
-import { type Diagnostic, listSome, quote } from "../core/diagnostic.ts";
+import { type Diagnostic, listSome } from "../core/diagnostic.ts";
 import { appendAll } from "../core/list.ts";
 import { CidrIndex } from "../core/net/cidr-index.ts";
 import { type Cidr, compareCidrs, overlaps } from "../core/net/cidr.ts";
+import { quote } from "../core/shown.ts";
 import { type ClusterId, compareText } from "../core/world.ts";
+import { type ClaimRules, localFaults, rangeFaults } from "./claims.ts";
 import { at, diagnose } from "./diagnostics.ts";
 import type { Entry, MeshIntent } from "./intent.ts";
 
@@ -25,7 +27,11 @@ export function byAge(a: MeshIntent, b: MeshIntent): number {
 }
 
 /** Checks every mesh by itself and against all others. `resolve` finds the cluster behind an entry's access. */
-export function checkMeshes(meshes: readonly MeshIntent[], resolve: (id: ClusterId) => ClusterId): MeshVerdicts {
+export function checkMeshes(
+  meshes: readonly MeshIntent[],
+  resolve: (id: ClusterId) => ClusterId,
+  rules: ClaimRules,
+): MeshVerdicts {
   const states = new Map<string, MeshState>();
   const diagnostics: Diagnostic[] = [];
   const contenders: MeshIntent[] = [];
@@ -35,7 +41,13 @@ export function checkMeshes(meshes: readonly MeshIntent[], resolve: (id: Cluster
       states.set(mesh.id, mesh.suspended ? "suspended" : "terminating");
       continue;
     }
-    const found = [...formFaults(mesh), ...entryFaults(mesh, resolve), ...overlapWithin(mesh)];
+    const found = [
+      ...formFaults(mesh),
+      ...entryFaults(mesh, resolve),
+      ...localFaults(mesh, rules),
+      ...rangeFaults(mesh, rules),
+      ...overlapWithin(mesh),
+    ];
     appendAll(diagnostics, found);
     appendAll(diagnostics, entryWarnings(mesh));
     states.set(mesh.id, found.length > 0 ? "refused" : mesh.suspended ? "suspended" : "active");

@@ -30,7 +30,7 @@ export function nodeAdvice(
 function keepaliveAdvice({ node, chain }: Candidate, entry: Entry, place: Place): Diagnostic[] {
   if ((node.keepaliveSeconds ?? 0) > 0) return [];
   const declared = entry.keepaliveSeconds;
-  const roams = chain.from === "none";
+  const roams = chain.from === "none" || chain.reserved !== undefined;
   if (declared === 0 && !roams) return [];
   const reason = roams
     ? "has no endpoint, so only it can start a tunnel and keep it open,"

@@ -8,17 +8,21 @@
 //   target or source left the spec · no link any more    delete TargetLeft · SourceLeft · TopologyChanged
 //   all that, but another mesh would hold it             hold   as that mesh does, which answers for it from then on
 //   target not in the spec, and a member was never seen  hold   TargetUnclear (it may be this very cluster)
+//   the same of another mesh, for the first moments      hold   TargetUnclear
 //   source absent · stale · partly unreadable · refused  hold   SourceAbsent · SourceStale · SourceIncomplete · PairRefused
+//   entry leads to another cluster, or seems to          hold for the grace period, then delete SourceExchanged
+//   the same, and it is another entry's cluster          hold   SourceExchanged
 //   node not selected · gone · key or range violated     delete NodeNotSelected · NodeGone · NodeInvalid
 //   node fine, but not with this Peer                    delete KeyReplaced · NotLeader · NothingOffered
 //   node cannot be read                                  hold   NodeUnreadable
 //   node invalid otherwise · no nodes at all             hold for the grace period, then delete
 
 import { meshLabel, sourceClusterLabel } from "../api/peer.ts";
+import { clusterApproval } from "../core/approval.ts";
 import { appendTo } from "../core/list.ts";
 import { labelValue } from "../core/naming.ts";
-import type { IfUnwanted } from "../core/plan.ts";
-import type { ClusterId, Observed } from "../core/world.ts";
+import type { IfUnwanted, Item } from "../core/plan.ts";
+import { type ClusterId, lastSeen, type Observed } from "../core/world.ts";
 import type { KiloFacts, PeerFacts } from "./facts.ts";
 import type { Entry, MeshIntent } from "./intent.ts";
 import type { MeshState } from "./mesh-checks.ts";
@@ -113,11 +117,17 @@ export type FateContext = {
   readonly intentsGap: string | undefined;
   readonly stateOf: (mesh: MeshIntent) => MeshState;
   readonly memberOf: (mesh: MeshIntent, cluster: ClusterId) => Entry | undefined;
-  readonly sourceEntryOf: (mesh: MeshIntent, labels: Readonly<Record<string, string>>) => Entry | undefined;
+  readonly sourceEntryOf: (mesh: MeshIntent, peer: PeerFacts) => Entry | undefined;
   readonly linked: (mesh: MeshIntent, source: Entry, target: Entry) => boolean;
   readonly observed: (mesh: MeshIntent, entry: Entry) => Observed<KiloFacts>;
   readonly sourcePlan: (mesh: MeshIntent, entry: Entry) => SourcePlan | undefined;
   readonly pairRefused: (mesh: MeshIntent, source: Entry) => string | undefined;
+  /** Whether none of an entry's Peers shows that it leads to the cluster they were made from. */
+  readonly isUnproven: (entry: Entry) => boolean;
+  /** Another entry of the mesh that leads to what looks like the same cluster. */
+  readonly twinOf: (entry: Entry) => Entry | undefined;
+  /** The entry that has the name under which other clusters of the mesh know this one, which has no entry any more. */
+  readonly formerEntry: (mesh: MeshIntent) => Entry | undefined;
   readonly grace: (peer: PeerFacts, reason: string, detail: string) => IfUnwanted;
 };
 
@@ -129,16 +139,22 @@ export type Fate = {
   readonly intent: string | undefined;
 };
 
+/** Why a Peer is held that an edit of the spec would take away together with too many others. */
+export const specChange = "SpecChange";
+/** Why a Peer is held, or goes in the end, whose node is one of the cluster that its Secret led to before. */
+export const sourceExchanged = "SourceExchanged";
+
 /** Decides the fate of a Peer of ours. */
 export function fateOf(peer: PeerFacts, own: Ownership & { readonly owner: "us" }, context: FateContext): Fate {
   const { mesh } = own;
-  const source = mesh && context.sourceEntryOf(mesh, peer.labels);
+  const source = mesh && context.sourceEntryOf(mesh, peer);
   const plan = mesh && source && context.sourcePlan(mesh, source);
   const node = plan === undefined ? undefined : nodeOf(peer, plan);
   const ifUnwanted = decide(peer, own, context, source, plan, node);
-  const origin = originFor(peer, mesh, source, node);
+  // What another cluster has under the same name is not what this Peer was made from.
+  const origin = ifUnwanted.reason === sourceExchanged ? undefined : originFor(peer, mesh, source, node);
   const heir = ifUnwanted.do === "delete" && ofTheMesh.has(ifUnwanted.reason) ? heirOf(peer, mesh, context) : undefined;
-  return { origin, source, ...(heir ?? { ifUnwanted, intent: mesh?.id }) };
+  return { origin, ...(heir ?? { ifUnwanted, source, intent: mesh?.id }) };
 }
 
 /** Reasons to delete that say something of the mesh, and nothing of the node. */
@@ -150,23 +166,52 @@ const ofTheMesh: ReadonlySet<string> = new Set([
   "TopologyChanged",
 ]);
 
-/** Another mesh that joins the same two clusters and, were the Peer its own, would not part with it either. */
-function heirOf(
-  peer: PeerFacts,
-  own: MeshIntent | undefined,
-  context: FateContext,
-): Pick<Fate, "ifUnwanted" | "intent"> | undefined {
+/**
+ * Reasons to delete that a mistyped spec may be behind: the guard has yet to say whether they stand. To select only some
+ * nodes is no mistake.
+ */
+const ofTheSpec: ReadonlySet<string> = new Set(["NodeInvalid", "NothingOffered"]);
+
+type Heir = Pick<Fate, "ifUnwanted" | "source" | "intent">;
+
+/** Another mesh that joins the same two clusters and, were the Peer its own, would or might not part with it either. */
+function heirOf(peer: PeerFacts, own: MeshIntent | undefined, context: FateContext): Heir | undefined {
+  let doubtful: Heir | undefined;
   for (const mesh of context.meshes) {
     const target = context.memberOf(mesh, context.target);
-    const source = context.sourceEntryOf(mesh, peer.labels);
-    if (mesh === own || target === undefined || source === undefined) continue;
+    const source = context.sourceEntryOf(mesh, peer);
+    if (mesh === own) continue;
+    if (target === undefined || source === undefined) {
+      const unclear = unclearHeir(mesh, target ?? source, context);
+      if (unclear !== undefined) return { ifUnwanted: unclear, source, intent: mesh.id };
+      continue;
+    }
     const plan = context.sourcePlan(mesh, source);
     const node = plan === undefined ? undefined : nodeOf(peer, plan);
     const asOwn = { owner: "us", mesh, adopted: false, missing: [] } as const;
     const ifUnwanted = decide(peer, asOwn, context, source, plan, node);
-    if (ifUnwanted.do === "hold") return { ifUnwanted, intent: mesh.id };
+    // Of an entry that has only the name of another's cluster nothing follows.
+    if (ifUnwanted.reason === sourceExchanged) continue;
+    if (ifUnwanted.do === "hold") return { ifUnwanted, source, intent: mesh.id };
+    const isMistyped = ofTheSpec.has(ifUnwanted.reason) || (plan !== undefined && selectsNothing(plan));
+    if (ifUnwanted.do === "delete" && isMistyped && plan?.nodeByKey.has(peer.key) === true)
+      doubtful ??= { ifUnwanted, source, intent: mesh.id };
   }
-  return undefined;
+  return doubtful;
+}
+
+/** To select some nodes is a choice, to select none a mistake. */
+const selectsNothing = ({ unselected, nodes }: SourcePlan): boolean => unselected.size === nodes.length;
+
+/** A mesh that was just seen names one of the two clusters, and another one whose first answer is awaited: maybe the other. */
+function unclearHeir(mesh: MeshIntent, known: Entry | undefined, context: FateContext): IfUnwanted | undefined {
+  if (known === undefined || context.stateOf(mesh) !== "active") return undefined;
+  const awaited = mesh.entries.find((entry) => {
+    const observed = context.observed(mesh, entry);
+    return observed.state === "absent" && observed.isSettling === true;
+  });
+  if (awaited === undefined) return undefined;
+  return hold("TargetUnclear", `mesh ${mesh.id} may want it: the first answer of ${awaited.name} is awaited`);
 }
 
 function decide(
@@ -192,15 +237,24 @@ function decide(
   const target = context.memberOf(mesh, context.target);
   if (target === undefined) {
     const unseen = mesh.entries.find((entry) => context.observed(mesh, entry).state === "absent");
-    if (unseen === undefined) return remove("TargetLeft");
-    return hold(
-      "TargetUnclear",
-      `no entry of mesh ${mesh.id} leads here, but ${unseen.name} was never seen and may be this cluster`,
-    );
+    if (unseen !== undefined) {
+      return hold(
+        "TargetUnclear",
+        `no entry of mesh ${mesh.id} leads here, but ${unseen.name} was never seen and may be this cluster`,
+      );
+    }
+    const former = context.formerEntry(mesh);
+    if (former === undefined || isExchangeApproved(mesh, uidOf(context.observed(mesh, former))))
+      return remove("TargetLeft");
+    return context.grace(peer, sourceExchanged, `entry ${former.name} of mesh ${mesh.id} leads to another cluster now`);
   }
   if (source === undefined) return remove("SourceLeft");
-  if (source === target || !context.linked(mesh, source, target)) return remove("TopologyChanged");
   const observed = context.observed(mesh, source);
+  if (observed.state === "synced" && plan?.incomplete === false && isOfAnotherCluster(peer, observed.value.uid, plan)) {
+    const detail = `the Secret of ${source.name} leads to another cluster now, and this is a node of the one before`;
+    return exchangeOf(peer, mesh, source, { ...context, detail });
+  }
+  if (source === target || !context.linked(mesh, source, target)) return remove("TopologyChanged");
   if (observed.state === "absent") return hold("SourceAbsent", `${source.name}: ${observed.because.detail}`);
   const refused = context.pairRefused(mesh, source);
   if (refused !== undefined) return hold("PairRefused", refused);
@@ -208,6 +262,15 @@ function decide(
   if (plan === undefined || plan.incomplete) {
     return hold("SourceIncomplete", `${source.name} has a Node that cannot be read`);
   }
+  const verdict = judge(peer, plan, node, context);
+  if (verdict.do === "hold" || !context.isUnproven(source)) return verdict;
+  const detail = `${source.name} shows no node of any of its Peers: its Secret may lead to another cluster now`;
+  return exchangeOf(peer, mesh, source, { ...context, detail });
+}
+
+/** What becomes of a Peer if what its source shows is true of the cluster that it was made from. */
+function judge(peer: PeerFacts, plan: SourcePlan, node: string | undefined, context: FateContext): IfUnwanted {
+  const source = plan.entry;
   if (node === undefined) {
     if (plan.nodeNames.size > 0) return remove("NodeGone");
     return context.grace(peer, "SourceEmpty", `${source.name} shows no Nodes`);
@@ -222,8 +285,51 @@ function decide(
     case "grace":
       return context.grace(peer, fault.code, detail);
     case "drop":
-      return remove("NodeInvalid");
+      return hasOtherKey(peer, plan, node) ? remove("NodeGone") : { ...remove("NodeInvalid"), first: true };
   }
+}
+
+/**
+ * What becomes of a Peer whose entry leads to another cluster, or seems to. If that is the cluster of another entry, the
+ * Secret is wrong for certain: no grace period and no approval lets the Peer go.
+ */
+function exchangeOf(
+  peer: PeerFacts,
+  mesh: MeshIntent,
+  source: Entry,
+  { detail, twinOf, observed, grace }: FateContext & { readonly detail: string },
+): IfUnwanted {
+  const twin = twinOf(source);
+  if (twin !== undefined) {
+    return hold(sourceExchanged, `${detail}; kept as long as entry ${twin.name} leads to the same cluster`);
+  }
+  return isExchangeApproved(mesh, uidOf(observed(mesh, source)))
+    ? remove(sourceExchanged)
+    : grace(peer, sourceExchanged, detail);
+}
+
+/**
+ * What approves that an entry leads to another cluster: the UID of that cluster, so that nothing else is approved by it. The
+ * spec has not changed, and its generation would go on approving whatever happens later.
+ */
+export const exchangeApproval = ({ generation }: MeshIntent, uid: string | undefined): string =>
+  uid === undefined ? String(generation) : clusterApproval(uid);
+
+const isExchangeApproved = (mesh: MeshIntent, uid: string | undefined): boolean =>
+  mesh.approval === exchangeApproval(mesh, uid);
+
+const uidOf = (observed: Observed<KiloFacts>): string | undefined => lastSeen(observed)?.uid;
+
+/** Whether a Peer was made from another cluster than the one that is seen now, which then says nothing of its node. */
+function isOfAnotherCluster({ labels, key }: PeerFacts, uid: string | undefined, plan: SourcePlan): boolean {
+  const recorded = labels[peerLabels.sourceUid];
+  return recorded !== undefined && uid !== undefined && recorded !== labelValue(uid) && !plan.nodeByKey.has(key);
+}
+
+/** Whether a node of that name has another key now: it may be one of another cluster, and says nothing of this Peer. */
+function hasOtherKey({ key }: PeerFacts, { nodes }: SourcePlan, name: string): boolean {
+  const now = nodes.find((node) => node.name === name)?.key?.result;
+  return now?.ok === true && now.value !== key;
 }
 
 /** Why the Peer of a usable node is not wanted: it has another key now, is no leader, or nothing of it may be written. */
@@ -232,6 +338,10 @@ function reasonOfUsable(peer: PeerFacts, { candidateOf }: SourcePlan, node: stri
   if (candidate === undefined) return "NotLeader";
   return candidate.key === peer.key ? "NothingOffered" : "KeyReplaced";
 }
+
+/** A mesh and a source in it, for people: the Peers of one are judged together. */
+export const groupOf = ({ intent, labels }: Item): string =>
+  `${intent ?? labels[meshLabel]}/${labels[sourceClusterLabel]}`;
 
 /** The node a Peer stands for: by its label, else by its key, else by the name it got when it was made. */
 export function nodeOf(
@@ -285,4 +395,4 @@ export function sourceEntryOf(roll: Roll, labels: Readonly<Record<string, string
 }
 
 const hold = (reason: string, detail: string): IfUnwanted => ({ do: "hold", reason, detail });
-const remove = (reason: string): IfUnwanted => ({ do: "delete", reason });
+const remove = (reason: string): IfUnwanted & { readonly do: "delete" } => ({ do: "delete", reason });

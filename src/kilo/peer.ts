@@ -19,6 +19,8 @@ export const peerLabels = {
   meshNamespace: "causeway.dev/mesh-namespace",
   meshUid: "causeway.dev/mesh-uid",
   source: "causeway.dev/source",
+  /** Which cluster the Secret led to: the UID of its namespace kube-system. */
+  sourceUid: "causeway.dev/source-uid",
   node: "causeway.dev/node",
   endpointFrom: "causeway.dev/endpoint-from",
 } as const;
@@ -37,6 +39,9 @@ export const peerReasons: Readonly<Record<string, string>> = {
   "spec.endpoint": "EndpointChanged",
   "spec.persistentKeepalive": "KeepaliveChanged",
 };
+
+/** Without the right key and endpoint there is no tunnel to the node at all. */
+export const urgentPaths: readonly string[] = ["spec.publicKey", "spec.endpoint"];
 
 /** The identity that all Peers of a source in a mesh share, worked out once. */
 export type PeerIdentity = {

@@ -1,34 +1,57 @@
 // The whole fleet as one decision: world → plan. Pure and total: whatever the objects say, nothing here throws.
 
-import { meshLabel, sourceClusterLabel } from "../api/peer.ts";
 import { type Diagnostic, sortDiagnostics } from "../core/diagnostic.ts";
 import { canonicalText } from "../core/json.ts";
+import { matchItems } from "../core/diff.ts";
 import { appendAll, appendTo } from "../core/list.ts";
-import { type IfUnwanted, type Item, type Plan, type TargetPlan, withFate } from "../core/plan.ts";
-import { applyPolicy, defaultPolicy, isDoubtful, massDelete, type Policy } from "../core/policy.ts";
+import { type Item, type Plan, type TargetPlan, withFate } from "../core/plan.ts";
+import { applyPolicy, defaultPolicy, massDelete, type Policy, upsertOnlyStay } from "../core/policy.ts";
 import {
   type ClusterId,
   type ClusterView,
   compareText,
-  graceKey,
+  LOCAL,
   lastSeen,
   type Observed,
   type World,
 } from "../core/world.ts";
+import { type ClaimRules, defaultClaims, isClaimable } from "./claims.ts";
 import { findCrossings } from "./crossings.ts";
+import { silentEntries, unprovenEntries } from "./descent.ts";
 import { at, diagnose } from "./diagnostics.ts";
 import { electLeaders, type Election, type Leader, type Led } from "./election.ts";
 import { type Established, findEstablished } from "./established.ts";
+import { type Extent, extentOf, nodesBehind } from "./extent.ts";
 import type { KiloFacts, NodeFacts } from "./facts.ts";
-import { type Entry, type MeshIntent, unseen } from "./intent.ts";
-import { type Context, graceSinceMs, hasExpired, intentsGap, recordOf, takeInventory } from "./inventory.ts";
+import { type Entry, limitedBy, type MeshIntent, unseen } from "./intent.ts";
+import {
+  type Context,
+  doubtedSince,
+  hasExpired,
+  type Inventory,
+  namesInPeers,
+  recordOf,
+  takeInventory,
+} from "./inventory.ts";
 import { checkMeshes, type MeshState } from "./mesh-checks.ts";
-import { estateOf } from "./ownership.ts";
+import { estateOf, groupOf } from "./ownership.ts";
+import { intentFindings, memberFindings } from "./member-findings.ts";
 import { refusePairs } from "./pairs.ts";
+import { findServers } from "./servers.ts";
 import type { Offer } from "./slots.ts";
-import { planSource, type SourcePlan } from "./source.ts";
+import { once, planSource, type SourcePlan } from "./source.ts";
+import { type Draft, guardSpec, lossesOf } from "./spec-guard.ts";
 import { type DesiredPeer, planTarget, rangesReassigned, type TargetLimits, type TargetWish } from "./target.ts";
-import { type Twins, twinsOf } from "./twins.ts";
+import {
+  holdForTwin,
+  noTwin,
+  sharedMeshes,
+  type Twin,
+  twinEntries,
+  twinFindings,
+  type Twins,
+  twinsOf,
+} from "./twins.ts";
 
 /** The world as the Kilo provider sees it. */
 export type KiloWorld = World<MeshIntent, KiloFacts> & {
@@ -48,14 +71,19 @@ export type KiloOptions = {
   /** Delete Peers that carry only the old operator's labels and that no mesh of ours declares. */
   readonly pruneLegacy: boolean;
   readonly limits: TargetLimits;
+  /** How far apart writes on one target are, where no mesh of it says something else. */
+  readonly writeIntervalMs: number;
+  readonly claims: ClaimRules;
 };
 
-/** The defaults: five minutes of grace, nothing legacy pruned. */
+/** The defaults: five minutes of grace, nothing legacy pruned, five writes a second. */
 export const defaultOptions: KiloOptions = {
   policy: defaultPolicy,
   graceMs: 300_000,
   pruneLegacy: false,
   limits: { peersMax: 20_000, rangesWarn: 200 },
+  writeIntervalMs: 200,
+  claims: defaultClaims,
 };
 
 /** A plan with what the views and the status need to know about its Peers. */
@@ -89,7 +117,7 @@ export function planKilo(world: KiloWorld, options: KiloOptions = defaultOptions
   const viewOf = new Map(views.flatMap((view) => view.accesses.map((access) => [access, view] as const)));
   const resolve = (id: ClusterId): ClusterId => viewOf.get(id)?.id ?? id;
   const meshes = [...(lastSeen(world.intents) ?? [])].sort((a, b) => compareText(a.id, b.id));
-  const verdicts = checkMeshes(meshes, resolve);
+  const verdicts = checkMeshes(meshes, resolve, options.claims);
   const established = findEstablished(views);
   const elections = new Map(views.map((view) => [view.id, electionOf(view, world.led)]));
   const meshPlans = meshes.map((mesh) =>
@@ -111,8 +139,12 @@ export function planKilo(world: KiloWorld, options: KiloOptions = defaultOptions
       if (source !== undefined) appendTo(sourcesOf, source.cluster, source);
     }
   }
-  const context: Context = { world, options, resolve, records, meshesOf, sourcesOf, refusals, crossings, estate };
+  const calledNames = once(() => namesInPeers(views));
+  const facts = { world, options, resolve, records, estate, calledNames };
+  const servers = findServers(views, meshes, resolve);
   const twins = twinsOf(views);
+  const doubts = { unproven: unprovenEntries(views, records, estate), twins: twinEntries(twins, records) };
+  const context: Context = { ...facts, ...doubts, meshesOf, sourcesOf, refusals, servers, crossings };
   const planned = planViews(views, twins, context);
   const againSeconds = earliest([...elections.values()]);
   return {
@@ -201,13 +233,20 @@ type ViewPlan = {
 /** The kinds of delete that losing most of a source at once makes doubtful. */
 const doubted: ReadonlySet<string> = new Set(["NodeGone"]);
 
-function planView(view: ClusterView<KiloFacts>, context: Context, wantedElsewhere: ReadonlySet<string>): ViewPlan {
-  const { options, world } = context;
+/** A target as the meshes ask for it, before any guard. */
+type ViewDraft = Draft & {
+  readonly asked: TargetWish;
+  readonly diagnostics: readonly Diagnostic[];
+  readonly wishFor: (items: readonly Item[], frozen: ReadonlySet<string>) => TargetWish;
+};
+
+function draftView(inventory: Inventory, silent: ReadonlySet<Entry>, context: Context, twin: Twin): ViewDraft {
+  const { options } = context;
+  const { view, diagnostics } = inventory;
   const facts = lastSeen(view.observed);
-  const diagnostics: Diagnostic[] = [];
-  const offers = offersTo(view, context);
+  const offers = offersTo(view, context).filter(({ source }) => !silent.has(source.entry));
   const ownSources = context.sourcesOf.get(view.id) ?? [];
-  const wishFor = (items: readonly Item[]): TargetWish =>
+  const wishFor = (items: readonly Item[], frozen: ReadonlySet<string>): TargetWish =>
     planTarget({
       id: view.id,
       name: view.name,
@@ -215,28 +254,60 @@ function planView(view: ClusterView<KiloFacts>, context: Context, wantedElsewher
       offers,
       ownSources,
       items,
+      frozen,
       crossings: context.crossings,
       limits: options.limits,
       keepsAll: options.policy.upsertOnly,
+      isClaimable: (range) => isClaimable(range, options.claims),
     });
-  const found =
-    facts === undefined ? [] : holdForTwin(takeInventory(view, facts, context, diagnostics), wantedElsewhere);
-  const first = wishFor(found);
-  const draft: TargetPlan = { target: view.id, gap: gapOf(view), desired: first.desired, items: found };
-  const guarded = applyPolicy(draft, options.policy, {
+  const items = holdForTwin(inventory.items, twin);
+  const asked = wishFor(items, new Set());
+  const { desired } = asked;
+  const behind = nodesBehind(items, context);
+  return {
+    view,
+    offers,
+    items,
+    desired,
+    losses: lossesOf(items, desired, offers, context, behind),
+    behind,
+    asked,
+    diagnostics,
+    wishFor,
+  };
+}
+
+function planView(draft: ViewDraft, extent: Extent, context: Context): ViewPlan {
+  const { options, world } = context;
+  const { view, asked } = draft;
+  const diagnostics: Diagnostic[] = [...draft.diagnostics];
+  const meant = guardSpec(draft, extent, context);
+  const wishFor = (items: readonly Item[]): TargetWish => draft.wishFor(items, meant.frozen);
+  const first = meant.items === draft.items ? asked : wishFor(meant.items);
+  const intervalMs = intervalOf(view, context);
+  const unguarded: TargetPlan = {
+    target: view.id,
+    gap: gapOf(view),
+    desired: first.desired,
+    items: meant.items,
+    intervalMs,
+  };
+  const guarded = applyPolicy(unguarded, options.policy, {
     groupOf,
     doubted,
     nowMs: world.nowMs,
-    sinceMs: doubtedSince(view.id, found, context),
+    sinceMs: doubtedSince(view.id, meant.items, context),
     expired: (sinceMs) => hasExpired(world, options, sinceMs),
   });
-  const { wish, items } = settleHeld(guarded.items === found ? first : wishFor(guarded.items), guarded.items, wishFor);
+  const settled = settleHeld(guarded.items === meant.items ? first : wishFor(guarded.items), guarded.items, wishFor);
+  const { wish, items } = options.policy.upsertOnly ? keepDisplaced(settled, view.id, wishFor) : settled;
   for (const { standing } of items) {
     if (standing.owner !== "us" || standing.ifUnwanted.reason !== massDelete || standing.ifUnwanted.do !== "hold")
       continue;
     const where = at(undefined, view.name, "Cluster", view.name);
     diagnostics.push(diagnose("MassDeleteHeld", where, { detail: standing.ifUnwanted.detail }));
   }
+  appendAll(diagnostics, meant.diagnostics);
   appendAll(diagnostics, wish.diagnostics);
   return { plan: { ...guarded, items, desired: wish.desired }, diagnostics };
 }
@@ -262,34 +333,31 @@ function settleHeld(
   return { wish, items };
 }
 
-const groupOf = ({ intent, labels }: Item): string => `${intent ?? labels[meshLabel]}/${labels[sourceClusterLabel]}`;
-
 /**
- * Since when the guard has doubted that the node of a Peer is gone, if it has. Where a world file does not say why Peers
- * are held, the guard held them if there are so many.
+ * Where no deletes are allowed: what a Peer that has to stay still holds is not given to others, and one that is left with
+ * nothing for it has to stay, too.
  */
-function doubtedSince(
+function keepDisplaced(
+  settled: { readonly wish: TargetWish; readonly items: readonly Item[] },
   target: ClusterId,
-  items: readonly Item[],
-  { world, options }: Context,
-): (item: Item) => number | undefined {
-  const isUnexplained = ({ name }: Item): boolean => {
-    const held = world.held.get(graceKey(target, name));
-    return held !== undefined && held.reason === undefined;
-  };
-  const isMass = (group: string): boolean => {
-    const ofGroup = items.filter((item) => item.standing.owner === "us" && groupOf(item) === group);
-    return isDoubtful(ofGroup.filter(isUnexplained).length, ofGroup.length, options.policy);
-  };
-  return (item) =>
-    isUnexplained(item) && !isMass(groupOf(item)) ? undefined : graceSinceMs(world, target, item.name, massDelete);
+  wishFor: (items: readonly Item[]) => TargetWish,
+): typeof settled {
+  let { wish, items } = settled;
+  for (;;) {
+    const { surplus, unwanted } = matchItems({ desired: wish.desired, items });
+    const leaving = new Set([...surplus, ...unwanted].filter(isDeletable));
+    if (leaving.size === 0) return { wish, items };
+    items = items.map((item) => (leaving.has(item) ? withFate(item, { do: "hold", ...upsertOnlyStay }) : item));
+    wish = wishFor(items);
+  }
 }
 
-function holdForTwin(items: readonly Item[], wantedElsewhere: ReadonlySet<string>): readonly Item[] {
-  if (wantedElsewhere.size === 0) return items;
-  const detail = "wanted through another access to this cluster";
-  const ifUnwanted: IfUnwanted = { do: "hold", reason: "SameClusterTwice", detail };
-  return items.map((item) => (wantedElsewhere.has(item.slot) ? withFate(item, ifUnwanted) : item));
+const isDeletable = ({ standing }: Item): boolean => standing.owner === "us" && standing.ifUnwanted.do === "delete";
+
+/** Kilo writes its whole device again for every Peer: the longest distance that an active mesh with this cluster asks for. */
+function intervalOf({ id }: ClusterView<KiloFacts>, { meshesOf, options }: Context): number {
+  const asked = (meshesOf.get(id) ?? []).map(({ writeIntervalMs }) => writeIntervalMs ?? options.writeIntervalMs);
+  return asked.length === 0 ? options.writeIntervalMs : asked.reduce((longest, ms) => Math.max(longest, ms), 0);
 }
 
 const peerKindMissing = "its API server does not know peers.kilo.squat.ai";
@@ -301,7 +369,9 @@ function gapOf({ observed }: ClusterView<KiloFacts>): TargetPlan["gap"] {
   return { reason: observed.state === "stale" ? "TargetStale" : "TargetAbsent", detail: observed.because.detail };
 }
 
-function offersTo(view: ClusterView<KiloFacts>, { records, meshesOf, refusals }: Context): Offer[] {
+function offersTo(view: ClusterView<KiloFacts>, context: Context): Offer[] {
+  const { records, meshesOf, refusals, servers } = context;
+  const limited = limitedBy(view.id === LOCAL ? context.options.claims.localAccepts : undefined);
   return (meshesOf.get(view.id) ?? []).flatMap((mesh) => {
     const record = records.get(mesh);
     const target = record?.roll.byCluster.get(view.id);
@@ -310,36 +380,9 @@ function offersTo(view: ClusterView<KiloFacts>, { records, meshesOf, refusals }:
     return record.plan.members.flatMap(({ entry, source }) => {
       if (source === undefined || !linked.has(entry) || source.cluster === view.id) return [];
       if (refusals.of(mesh, entry, view.id) !== undefined) return [];
-      return [{ source, target, doubtful: refusals.doubtful(target) }];
+      const doubtful = refusals.doubtful(target);
+      return [{ source, target: limited(target), doubtful, servers: servers.within(mesh, entry, view.id) }];
     });
-  });
-}
-
-function intentFindings(world: KiloWorld): Diagnostic[] {
-  const detail = intentsGap(world);
-  return detail === undefined
-    ? []
-    : [diagnose("IntentsUnknown", at(undefined, undefined, "ClusterMesh", "*"), { detail })];
-}
-
-function memberFindings(
-  { mesh, members }: MeshPlan,
-  viewOf: ReadonlyMap<ClusterId, ClusterView<KiloFacts>>,
-): Diagnostic[] {
-  return members.flatMap(({ entry, cluster, observed, source }) => {
-    const where = at(mesh.id, source?.name ?? entry.name, "Cluster", source?.name ?? entry.name);
-    if (cluster === undefined) {
-      return entry.secret === undefined
-        ? []
-        : [diagnose("SecretMissing", where, { entry: entry.name, secret: entry.secret })];
-    }
-    const found: Diagnostic[] = [...(source?.diagnostics ?? [])];
-    const unused = viewOf.get(cluster)?.unused;
-    if (unused !== undefined) found.push(diagnose("CredentialsUnused", where, { detail: unused.detail }));
-    if (lastSeen(observed)?.peersServed === false) found.push(diagnose("PeerKindMissing", where, {}));
-    if (observed.state === "absent") found.push(diagnose("ClusterAbsent", where, { detail: observed.because.detail }));
-    if (observed.state === "stale") found.push(diagnose("ClusterStale", where, { detail: observed.because.detail }));
-    return found;
   });
 }
 
@@ -352,21 +395,25 @@ function planViews(
   twins: readonly Twins[],
   context: Context,
 ): readonly ViewPlan[] {
-  const planned = new Map(views.map((view) => [view.id, planView(view, context, new Set())]));
+  const inventories = views.map((view) => takeInventory(view, context));
+  const silent = silentEntries(inventories, context);
+  const drafts = inventories.map((inventory) => draftView(inventory, silent, context, noTwin));
+  const takings = drafts.map(({ view, items, behind, losses }) => {
+    return { target: view.id, items, behind, taken: [...losses.values()].flat() };
+  });
+  const extent = extentOf(takings, context.options.policy);
+  const planned = new Map(drafts.map((draft) => [draft.view.id, planView(draft, extent, context)]));
   for (const [a, b] of twins) {
     for (const [view, other] of [
       [a, b],
       [b, a],
     ] as const) {
       const wanted = new Set(planned.get(other.id)?.plan.desired.map(({ slot }) => slot));
-      planned.set(view.id, planView(view, context, wanted));
+      const twin = { wanted, meshes: sharedMeshes(a, b, context) };
+      const inventory = inventories.find((each) => each.view.id === view.id);
+      if (inventory === undefined) continue;
+      planned.set(view.id, planView(draftView(inventory, silent, context, twin), extent, context));
     }
   }
   return [...planned.values()];
-}
-
-function twinFindings(twins: readonly Twins[]): Diagnostic[] {
-  return twins.map(([a, b]) =>
-    diagnose("SameClusterTwice", at(undefined, a.name, "Cluster", a.name), { first: a.name, second: b.name }),
-  );
 }

@@ -2,11 +2,11 @@
 // own. Nobody is given more than its own mesh grants it, and what the Peer's own Node still claims stays with it.
 
 import type { CidrItem } from "../core/net/cidr-index.ts";
-import { type Cidr, contains, hostRoute, overlaps, subtract } from "../core/net/cidr.ts";
+import { type Cidr, contains, hostRoute, isHostRoute, isIPv4Cidr, overlaps, subtract } from "../core/net/cidr.ts";
 import type { Item } from "../core/plan.ts";
 import { massDelete } from "../core/policy.ts";
 import type { NodeFacts } from "./facts.ts";
-import { nodeOf } from "./ownership.ts";
+import { nodeOf, specChange } from "./ownership.ts";
 import type { Bid, Proposal } from "./slots.ts";
 import type { SourcePlan } from "./source.ts";
 import type { TargetInput } from "./target.ts";
@@ -25,23 +25,37 @@ const yielding: ReadonlySet<string> = new Set([
   "NodeEndpointInvalid",
   "LocationNoLeader",
   massDelete,
+  specChange,
 ]);
 
 /** Whether a Peer that nothing wants gives a range up to the node that wants it. */
 export function givesUp({ standing, party, intent, ...peer }: Item, { range, isWide, proposal }: Wanted): boolean {
   if (standing.owner !== "us" || standing.ifUnwanted.do !== "hold") return false;
-  if (!yielding.has(standing.ifUnwanted.reason)) return false;
+  const { reason } = standing.ifUnwanted;
+  if (!yielding.has(reason)) return false;
   const bid = [proposal.owner, ...proposal.also].find(
     ({ source }) => source.cluster === party && source.mesh.id === intent,
   );
   if (bid === undefined || !isGranted(range, isWide, bid)) return false;
   const node = nodeBehind(peer, bid.source);
-  // With a flat grant the pod range of a node that is gone looks like one of the whole cluster.
-  if (node === undefined) return !isWide || bid.source.entry.grant.generation === "typed";
+  if (node === undefined) return !isWide || !maybePods(range, peer, bid.source);
   // An agent that restarts does not move the anchor; a machine that is down does.
   if (isWide && node.ready !== false) return false;
   return !claimsOf(node).some((claim) => overlaps(claim, range));
 }
+
+/**
+ * With a flat grant the pod range of a node that is gone looks like one of the whole cluster, unless its Peer carries
+ * another range that can only be pods.
+ */
+const maybePods = (range: Cidr, { claims }: Pick<Item, "claims">, { entry, clusterWide }: SourcePlan): boolean =>
+  entry.grant.generation === "flat" &&
+  !claims.some(
+    (claim) =>
+      isIPv4Cidr(claim) === isIPv4Cidr(range) &&
+      !isHostRoute(claim) &&
+      !clusterWide.some((wide) => overlaps(wide, claim)),
+  );
 
 /** Whether the mesh for which the Peer is held gives the range to the node that wants it, too. */
 function isGranted(range: Cidr, isWide: boolean, { source, candidate }: Bid): boolean {
@@ -53,6 +67,9 @@ function nodeBehind({ labels, slot, name }: Pick<Item, "labels" | "slot" | "name
   const found = nodeOf({ labels, key: slot, name }, source);
   return found === undefined ? undefined : source.nodes.find((node) => node.name === found);
 }
+
+const holdReasonOf = ({ standing }: Item): string | undefined =>
+  standing.owner === "us" && standing.ifUnwanted.do === "hold" ? standing.ifUnwanted.reason : undefined;
 
 /** What belongs to a node whatever its agent publishes. */
 const claimsOf = ({ podCidrs, internalIps }: NodeFacts): readonly Cidr[] => [
@@ -75,9 +92,12 @@ export function leftWithout(
       ofSource.some(
         (offer) => offer.target.accepts(claim) && offer.source.entry.grant.all.some((grant) => contains(grant, claim)),
       );
-    const claims = (released.get(holder) ?? holder.claims)
-      .flatMap((claim) => (overlaps(claim, range) ? subtract(claim, [range]) : [claim]))
-      .filter(isOffered);
+    const rest = (released.get(holder) ?? holder.claims).flatMap((claim) =>
+      overlaps(claim, range) ? subtract(claim, [range]) : [claim],
+    );
+    const claims = rest.filter(isOffered);
+    // What an edit withdrew is what it is held for.
+    if (claims.length < rest.length && holdReasonOf(holder) === specChange) return undefined;
     if (claims.length === 0 && keepsAll) return undefined;
     left.set(holder, claims);
   }

@@ -17,6 +17,8 @@ export type Offer = {
   readonly target: Entry;
   /** Ranges that a doubtful node of the target claims for itself: they are not written there. */
   readonly doubtful: CidrIndex<string> | undefined;
+  /** API servers in use on the target: no range that holds one is written there. */
+  readonly servers: CidrIndex<string> | undefined;
 };
 
 /** A candidate as one mesh offers it. */
@@ -51,9 +53,9 @@ export function fillSlots(
   const diagnostics: Diagnostic[] = [];
   const filled = new Map<PublicKey, { readonly owner: Bid; also: readonly Bid[] }>();
   for (const offer of [...offers].sort(byPrecedence)) {
-    const { source, target, doubtful } = offer;
+    const { source, target, doubtful, servers } = offer;
     for (const candidate of source.candidates) {
-      const bid: Bid = { source, target, doubtful, candidate };
+      const bid: Bid = { source, target, doubtful, servers, candidate };
       const first = filled.get(candidate.key);
       if (first === undefined) filled.set(candidate.key, { owner: bid, also: noBids });
       else if (first.owner.source.cluster === source.cluster) first.also = [...first.also, bid];

@@ -45,6 +45,8 @@ export type SourcePlan = {
   readonly mesh: MeshIntent;
   readonly entry: Entry;
   readonly cluster: ClusterId;
+  /** Which cluster that was, by itself. */
+  readonly uid: string | undefined;
   readonly name: string;
   /** By node name. */
   readonly candidates: readonly Candidate[];
@@ -126,10 +128,19 @@ export function planSource(input: SourceInput): SourcePlan {
     }),
   );
   appendAll(diagnostics, wide.diagnostics);
-  for (const candidate of candidates) appendAll(diagnostics, nodeAdvice(candidate, input, place));
+  for (const candidate of candidates) {
+    appendAll(diagnostics, nodeAdvice(candidate, input, place));
+    const { node, chain } = candidate;
+    if (chain.reserved === undefined) continue;
+    diagnostics.push(aboutNode(place, node.name, "EndpointReserved", { node: node.name, ...chain.reserved }));
+  }
   appendAll(diagnostics, hostNetworkAdvice(entry, carriers, place));
   if (facts.nodes.length === 0 && unreadable.length === 0) {
     diagnostics.push(diagnose("SourceEmpty", clusterAt, { entry: entry.name }));
+  }
+  if (selected.length === 0 && facts.nodes.length > 0) {
+    const values = { entry: entry.name, nodes: facts.nodes.length };
+    diagnostics.push(diagnose("NodeSelectorMatchesNothing", clusterAt, values));
   }
   for (const object of unreadable) {
     const code = "NodeUnreadable";
@@ -142,6 +153,7 @@ export function planSource(input: SourceInput): SourcePlan {
     mesh,
     entry,
     cluster,
+    uid: facts.uid,
     name,
     candidates,
     candidateOf: new Map(candidates.map((candidate) => [candidate.node.name, candidate])),
@@ -161,7 +173,8 @@ export function planSource(input: SourceInput): SourcePlan {
   };
 }
 
-function once<T>(make: () => T): () => T {
+/** Makes a value when it is first asked for. */
+export function once<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined;
   return () => (made ??= { value: make() }).value;
 }

@@ -38,8 +38,10 @@ const unjoined = new Set([
   "ForeignRangeConflict",
   "PublicKeyConflict",
   "ClusterRangesUncarried",
+  "RangeHoldsOlderEndpoint",
   "RangeHeldBack",
   "PeerHeldBack",
+  "SourceExchangeHeld",
   "RangeFragmented",
   "TargetLimit",
 ]);

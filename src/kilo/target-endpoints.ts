@@ -1,14 +1,17 @@
 // Where each Peer on a target points, and which addresses there carry tunnel packets.
 
 import type { Diagnostic } from "../core/diagnostic.ts";
-import type { Address } from "../core/net/address.ts";
+import { type Address, isGlobalUnicast } from "../core/net/address.ts";
 import { shortHash } from "../core/naming.ts";
 import { CidrIndex } from "../core/net/cidr-index.ts";
 import { containsAddress, hostRoute } from "../core/net/cidr.ts";
+import { specialAddress } from "../core/net/special.ts";
 import type { Item } from "../core/plan.ts";
 import type { ClusterId } from "../core/world.ts";
 import type { Enclosure } from "./crossings.ts";
 import { carriedEndpoint, type Chain, discoveredOn, type EndpointOrigin, type IpEndpoint } from "./endpoint.ts";
+import type { MeshIntent } from "./intent.ts";
+import { byAge } from "./mesh-checks.ts";
 import { aboutNode } from "./node-checks.ts";
 import { peerLabels } from "./peer.ts";
 import type { Bid, Proposal } from "./slots.ts";
@@ -24,7 +27,12 @@ export const noEndpoint: Chosen = { from: "none", endpoint: undefined };
 export type Endpoints = {
   readonly of: (proposal: Proposal) => Chosen;
   readonly all: ReadonlyMap<Proposal, Chosen>;
+  /** Endpoints that ranges of younger meshes have to leave out, also where nodes have them. */
+  readonly senior: readonly SeniorEndpoint[];
 };
+
+/** A public address that nodes of an older mesh are reached at. */
+export type SeniorEndpoint = { readonly endpoint: IpEndpoint; readonly mesh: MeshIntent; readonly node: string };
 
 /** Chooses the endpoint of every Peer; one that lies inside somebody's range here is not used. */
 export function chooseEndpoints(
@@ -39,6 +47,7 @@ export function chooseEndpoints(
   const discovered = discoveredOn(input.facts?.nodes ?? []);
   const here = new Set(input.offers.map((offer) => offer.source.cluster));
   const all = new Map<Proposal, Chosen>();
+  const senior: SeniorEndpoint[] = [];
   for (const proposal of proposals) {
     const { source, candidate } = proposal.owner;
     const place = { mesh: source.mesh.id, cluster: source.name };
@@ -52,24 +61,21 @@ export function chooseEndpoints(
       diagnostics.push(aboutNode(place, node, "EndpointUnresolved", { node, name: candidate.chain.unresolved, kept }));
     }
     const { endpoint } = choice;
-    const enclosure = endpoint && enclosureOf(proposal.owner, endpoint, item);
+    const enclosure = endpoint && enclosureOf(proposal, endpoint, item);
     if (enclosure !== undefined && endpoint !== undefined) {
       const values = { node, endpoint: endpoint.text, range: enclosure.range, owner: enclosure.name };
       diagnostics.push(aboutNode(place, node, "EndpointInsideRangeOfOther", values));
     }
     all.set(proposal, enclosure === undefined ? choice : noEndpoint);
   }
-  return { of: (proposal) => all.get(proposal) ?? noEndpoint, all };
+  return { of: (proposal) => all.get(proposal) ?? noEndpoint, all, senior };
 
   /**
    * What makes an endpoint unusable here. What a cluster was granted counts more than what a node writes on itself: an
-   * endpoint in another's range yields, unless it was in use before that range came.
+   * endpoint in another's range yields, unless it was in use before that range came, or is public and of an older mesh.
    */
-  function enclosureOf(
-    { source, candidate }: Bid,
-    endpoint: IpEndpoint,
-    item: Item | undefined,
-  ): Enclosure | undefined {
+  function enclosureOf(proposal: Proposal, endpoint: IpEndpoint, item: Item | undefined): Enclosure | undefined {
+    const { source, candidate } = proposal.owner;
     const { crossings, items } = input;
     const kept = heldRanges.size === 0 ? undefined : heldRanges.firstOverlap(hostRoute(endpoint.ip));
     if (kept !== undefined) {
@@ -79,9 +85,14 @@ export function chooseEndpoints(
       endpoint === candidate.chain.endpoint ? crossings.around(candidate) : crossings.aroundEndpoint(endpoint);
     if (around.length === 0) return undefined;
     const inUse = carriedEndpoint(item?.fields["spec.endpoint"])?.text === endpoint.text;
-    return around.find((enclosure) => {
+    let yields = false;
+    const found = around.find((enclosure) => {
       if (enclosure.cluster === source.cluster || enclosure.cluster === input.id) return enclosure.overlay;
       if (!here.has(enclosure.cluster)) return false;
+      if (isSenior(source.mesh, endpoint, enclosure.cluster)) {
+        yields = true;
+        return false;
+      }
       if (enclosure.overlay || !inUse) return true;
       return items.some(
         ({ standing, party, claims }) =>
@@ -90,6 +101,22 @@ export function chooseEndpoints(
           claims.some((claim) => containsAddress(claim, endpoint.ip)),
       );
     });
+    if (found === undefined && yields) senior.push({ endpoint, mesh: source.mesh, node: candidate.node.name });
+    return found;
+  }
+
+  /**
+   * Whether every mesh that offers a cluster's range around an endpoint here is younger than the endpoint's. A private
+   * address is another machine at every site, and only the grant says which one is meant; a public one is one machine.
+   */
+  function isSenior(mesh: MeshIntent, { ip }: IpEndpoint, cluster: ClusterId): boolean {
+    if (!isGlobalUnicast(ip)) return false;
+    return input.offers.every(
+      ({ source }) =>
+        source.cluster !== cluster ||
+        byAge(mesh, source.mesh) < 0 ||
+        !source.entry.grant.all.some((range) => containsAddress(range, ip)),
+    );
   }
 }
 
@@ -97,8 +124,10 @@ export function chooseEndpoints(
 function chooseEndpoint({ source, candidate }: Bid, item: Item | undefined, seen: readonly IpEndpoint[]): Chosen {
   const { chain } = candidate;
   const roams = source.entry.keepaliveSeconds > 0 && (chain.from === "ExternalIP" || chain.from === "none");
+  if (chain.reserved !== undefined) return noEndpoint;
   if (!roams && chain.unresolved === undefined) return chain;
-  const carried = carriedEndpoint(item?.fields["spec.endpoint"]);
+  const last = carriedEndpoint(item?.fields["spec.endpoint"]);
+  const carried = last !== undefined && specialAddress(last.ip) === undefined ? last : undefined;
   if (chain.unresolved !== undefined) return { from: carried ? "last-known" : "none", endpoint: carried };
   const discovered = (endpoint: IpEndpoint | undefined): Chosen =>
     endpoint === undefined || endpoint.text === chain.endpoint?.text ? chain : { from: "discovered", endpoint };
@@ -117,6 +146,8 @@ export type EndpointsInUse = {
   readonly has: (cluster: ClusterId, address: Address) => boolean;
   /** Those that are in no chain of that cluster or of the target: chosen here, or on Peers that stay whatever we plan. */
   readonly others: readonly Address[];
+  /** Those that nodes of that cluster, as it is offered here, or of the target say they are reached at. */
+  readonly chains: (cluster: ClusterId) => ReadonlySet<Address>;
 };
 
 /** Collects the endpoints in use on a target. */
@@ -146,5 +177,6 @@ export function endpointsInUse({ all }: Endpoints, staying: readonly Item[], inp
   return {
     has: (cluster, address) => others.has(address) || chainsOf(cluster).has(address),
     others: [...others],
+    chains: chainsOf,
   };
 }

@@ -1,16 +1,16 @@
 // What each Peer on a target carries: its node's own ranges, and on one Peer per source, the anchor, the ranges of the
 // whole cluster; only what the target accepts, and nothing that somebody else's Peer holds or that leads to an endpoint.
 
-import { type Diagnostic, listSome } from "../core/diagnostic.ts";
-import { CidrIndex, type CidrItem } from "../core/net/cidr-index.ts";
+import type { Diagnostic } from "../core/diagnostic.ts";
+import { CidrIndex } from "../core/net/cidr-index.ts";
 import {
   aggregateDisjoint,
   type Cidr,
   contains,
   containsAddress,
   hostRoute,
-  intersect,
   networkAddress,
+  subtract,
 } from "../core/net/cidr.ts";
 import { indexOf, keepDisjoint } from "../core/net/disjoint.ts";
 import { matchItems } from "../core/diff.ts";
@@ -23,17 +23,28 @@ import { at, diagnose } from "./diagnostics.ts";
 import { byAge } from "./mesh-checks.ts";
 import { aboutNode } from "./node-checks.ts";
 import { givesUp, leftWithout } from "./releases.ts";
-import { type Bid, isInCustody, type Proposal } from "./slots.ts";
+import { withRetained } from "./retained.ts";
+import { type Bid, type Proposal } from "./slots.ts";
 import { cutAround, piecesMax } from "./cluster-ranges.ts";
 import type { SourcePlan } from "./source.ts";
 import type { TargetInput } from "./target.ts";
 import { type Endpoints, type EndpointsInUse, endpointsInUse } from "./target-endpoints.ts";
+import {
+  accept,
+  isWithin,
+  juniorRanges,
+  reportUnaccepted,
+  type Unaccepted,
+  undisputed,
+  withoutServers,
+} from "./target-filters.ts";
 
 /** What one Peer carries on a target. */
 export type Carried = {
+  /** What it gets now. */
+  readonly own: readonly Cidr[];
+  /** The same, and what it would not get now but has and must not lose. */
   readonly claims: readonly Cidr[];
-  /** Of those, what it would not get now but has and must not lose yet. */
-  readonly retained: readonly Cidr[];
   readonly anchor: boolean;
   readonly anchorMoved: boolean;
 };
@@ -57,11 +68,13 @@ export type RangeInput = {
 export function assignRanges(proposals: readonly Proposal[], around: RangeInput): Assignment {
   const { endpoints, staying, itemOf, input, diagnostics } = around;
   const used = endpointsInUse(endpoints, staying, input);
+  const seniors = new CidrIndex(endpoints.senior.map((each) => [hostRoute(each.endpoint.ip), each] as const));
+  const own = (bid: Bid): readonly Cidr[] => juniorRanges(bid, ownRanges(bid, used), seniors, input.name, diagnostics);
   const immovable =
     staying.length === 0
       ? undefined
       : new CidrIndex(staying.flatMap((item) => item.claims.map((cidr) => [cidr, item] as const)));
-  const unaccepted = new Map<string, { bid: Bid; ranges: Set<Cidr> }>();
+  const unaccepted = new Map<string, Unaccepted>();
   const released = new Map<Item, readonly Cidr[]>();
   const carried = new Map<Proposal, Carried>();
   for (const group of groupByCluster(proposals)) {
@@ -74,14 +87,19 @@ export function assignRanges(proposals: readonly Proposal[], around: RangeInput)
         proposal !== anchor &&
         also.length === 0 &&
         owner.doubtful === undefined &&
+        owner.servers === undefined &&
         owner.target.accepted === undefined
       ) {
-        return { proposal, plain: ownRanges(owner, used), extra: [] };
+        return { proposal, plain: own(owner), extra: [] };
       }
       const item = itemOf(proposal);
       const take = (bid: Bid, offered: readonly Cidr[]): readonly Cidr[] =>
-        accept(bid, undisputed(bid, offered, item, input.name, diagnostics), unaccepted);
-      const plain = bidsOf(proposal).flatMap((bid) => take(bid, ownRanges(bid, used)));
+        accept(
+          bid,
+          withoutServers(bid, undisputed(bid, offered, item, input.name, diagnostics), input, diagnostics),
+          unaccepted,
+        );
+      const plain = bidsOf(proposal).flatMap((bid) => take(bid, own(bid)));
       const cut = (range: Cidr, bid: Bid): readonly Cidr[] =>
         cutHere(range, bid, proposal, { used, immovable, item, input, diagnostics });
       const extra = proposal === anchor ? [...declared].flatMap(([range, bid]) => take(bid, cut(range, bid))) : [];
@@ -99,48 +117,13 @@ export function assignRanges(proposals: readonly Proposal[], around: RangeInput)
       const disjoint = extra.length === 0 && proposal.owner.target.accepted === undefined && !shared;
       const claims = disjoint ? free : aggregateDisjoint(free);
       const carriesExtra = extra.some((cidr) => claims.includes(cidr));
-      const anchorMoved = carriesExtra && item !== undefined && !extra.some((cidr) => item.claims.includes(cidr));
-      carried.set(proposal, { claims, retained: nothing, anchor: carriesExtra, anchorMoved });
+      const anchorMoved = carriesExtra && item !== undefined && !extra.some((cidr) => isWithin(cidr, item.claims));
+      carried.set(proposal, { own: claims, claims, anchor: carriesExtra, anchorMoved });
     }
   }
   reportUnaccepted(unaccepted, input.name, diagnostics);
-  return { carried: withRetained(carried, around, immovable), released };
+  return { carried: withRetained(carried, { ...around, used, immovable }), released };
 }
-
-/**
- * Adds what a Peer carries today and must not lose yet: ranges of a mesh it is held for, and ranges of nodes behind a
- * leader that cannot be read at the moment. Only what nobody else has or gets, and where no tunnel ends.
- */
-function withRetained(
-  carried: ReadonlyMap<Proposal, Carried>,
-  { endpoints, itemOf }: RangeInput,
-  immovable: CidrIndex<Item> | undefined,
-): ReadonlyMap<Proposal, Carried> {
-  const wishes: CidrItem<Proposal>[] = [];
-  for (const [proposal, share] of carried) {
-    const { retains } = proposal.owner.candidate;
-    const item = itemOf(proposal);
-    const custody = isInCustody(item, proposal);
-    if (item === undefined || !(custody || retains !== undefined)) continue;
-    for (const claim of item.claims) {
-      const isKept = custody || (retains?.(claim) && proposal.owner.target.accepts(claim));
-      if (isKept && !share.claims.includes(claim)) wishes.push({ cidr: claim, value: proposal });
-    }
-  }
-  if (wishes.length === 0) return carried;
-  const addresses = [...endpoints.all.values()].flatMap(({ endpoint }) => (endpoint ? [hostRoute(endpoint.ip)] : []));
-  const taken = indexOf([...addresses, ...[...carried.values()].flatMap((share) => share.claims)]);
-  const result = new Map(carried);
-  for (const { cidr, value: proposal } of keepDisjoint(wishes, (value) => value).kept) {
-    const share = result.get(proposal);
-    const isFree = taken.firstOverlap(cidr) === undefined && immovable?.firstOverlap(cidr) === undefined;
-    if (share === undefined || !isFree) continue;
-    result.set(proposal, { ...share, claims: [...share.claims, cidr], retained: [...share.retained, cidr] });
-  }
-  return result;
-}
-
-const nothing: readonly Cidr[] = [];
 
 const bidsOf = ({ owner, also }: Proposal): readonly Bid[] => (also.length === 0 ? [owner] : [owner, ...also]);
 
@@ -259,58 +242,6 @@ function ownRanges({ source, candidate }: Bid, endpoints: EndpointsInUse): reado
   return internals.length === 0 ? candidate.overlay : [...candidate.overlay, ...internals];
 }
 
-/** The ranges without those that a node of the target claims for itself, rightly or not; what is carried already stays. */
-function undisputed(
-  { doubtful, source }: Bid,
-  ranges: readonly Cidr[],
-  item: Item | undefined,
-  target: string,
-  diagnostics: Diagnostic[],
-): readonly Cidr[] {
-  if (doubtful === undefined) return ranges;
-  return ranges.filter((range) => {
-    // A doubtful claim that is wider than the range is nobody's pod range; to believe it would stop everything.
-    const hit = doubtful.overlapping(range).find(({ cidr }) => contains(range, cidr));
-    if (hit === undefined) return true;
-    const values = { range, source: source.entry.name, target, found: hit.value };
-    diagnostics.push(
-      diagnose("RangeContainsObserved", at(source.mesh.id, source.name, "Cluster", source.name), values),
-    );
-    return item?.claims.includes(range) ?? false;
-  });
-}
-
-/** The part of the ranges that the receiving entry accepts; what it leaves out is noted for one finding per source. */
-function accept(
-  bid: Bid,
-  ranges: readonly Cidr[],
-  unaccepted: Map<string, { bid: Bid; ranges: Set<Cidr> }>,
-): readonly Cidr[] {
-  const { accepted } = bid.target;
-  if (accepted === undefined) return ranges;
-  return ranges.flatMap((range) => {
-    if (bid.target.accepts(range)) return [range];
-    const key = `${bid.source.mesh.id}|${bid.source.entry.name}`;
-    const noted = unaccepted.get(key) ?? { bid, ranges: new Set<Cidr>() };
-    unaccepted.set(key, noted);
-    noted.ranges.add(range);
-    return accepted.flatMap((network) => intersect(network, range) ?? []);
-  });
-}
-
-function reportUnaccepted(
-  unaccepted: ReadonlyMap<string, { readonly bid: Bid; readonly ranges: ReadonlySet<Cidr> }>,
-  target: string,
-  diagnostics: Diagnostic[],
-): void {
-  for (const { bid, ranges } of unaccepted.values()) {
-    const where = at(bid.source.mesh.id, target, "Cluster", target);
-    diagnostics.push(
-      diagnose("RangeNotAccepted", where, { source: bid.source.entry.name, ranges: listSome([...ranges]) }),
-    );
-  }
-}
-
 type Want = { readonly proposal: Proposal; readonly plain: readonly Cidr[]; readonly extra: readonly Cidr[] };
 
 /** With several meshes offering one cluster, their grants may overlap: each range goes to one Peer, nodes' own first. */
@@ -352,7 +283,8 @@ function withoutHeld(
     const isWide = extra.includes(range);
     const inTheWay = hits.find(({ value }) => !givesUp(value, { range, isWide, proposal }));
     const left = inTheWay === undefined ? leftWithout(range, hits, released, input) : undefined;
-    if (left !== undefined) {
+    // It is written again without what it would not be given today; where nothing may be removed, it is not written then.
+    if (left !== undefined && !(input.keepsAll && losesMore(range, left, released))) {
       for (const [holder, claims] of left) released.set(holder, claims);
       return true;
     }
@@ -372,3 +304,15 @@ function withoutHeld(
     return kept;
   });
 }
+
+/** Whether held Peers would lose more than a range that they give up. */
+const losesMore = (
+  range: Cidr,
+  left: ReadonlyMap<Item, readonly Cidr[]>,
+  released: ReadonlyMap<Item, readonly Cidr[]>,
+): boolean =>
+  [...left].some(([holder, claims]) =>
+    (released.get(holder) ?? holder.claims).some((claim) =>
+      subtract(claim, [range]).some((piece) => !isWithin(piece, claims)),
+    ),
+  );

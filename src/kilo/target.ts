@@ -2,16 +2,17 @@
 // target: on what it accepts, on the endpoints in use there, and on the Peers that somebody else keeps on it.
 
 import type { Diagnostic } from "../core/diagnostic.ts";
-import { itemsBySlot, keeperOf } from "../core/diff.ts";
+import { changesBetween, itemsBySlot, keeperOf } from "../core/diff.ts";
 import { appendAll } from "../core/list.ts";
-import type { Desired, Item } from "../core/plan.ts";
+import { labelValue } from "../core/naming.ts";
+import type { Desired, Fields, Item } from "../core/plan.ts";
 import { type ClusterId, compareText } from "../core/world.ts";
 import type { Crossings } from "./crossings.ts";
 import { at, diagnose } from "./diagnostics.ts";
 import { carriedEndpoint, type EndpointOrigin } from "./endpoint.ts";
 import { type KiloFacts, nodesByKey } from "./facts.ts";
 import { type Cidr, isHostRoute } from "../core/net/cidr.ts";
-import { allowedIpsPath, isPeerLabel, peerFields, peerLabels, peerReasons } from "./peer.ts";
+import { allowedIpsPath, isPeerLabel, peerFields, peerLabels, peerReasons, urgentPaths } from "./peer.ts";
 import { fillSlots, isInCustody, type Offer, type Proposal } from "./slots.ts";
 import type { SourcePlan } from "./source.ts";
 import { chooseEndpoints, discoveredLabel, type Endpoints } from "./target-endpoints.ts";
@@ -56,10 +57,14 @@ export type TargetInput = {
   /** This cluster as a source, in each mesh: its own endpoints count as endpoints of every pair here. */
   readonly ownSources: readonly SourcePlan[];
   readonly items: readonly Item[];
+  /** Slots whose Peers stay exactly as they are. */
+  readonly frozen: ReadonlySet<string>;
   readonly crossings: Crossings;
   readonly limits: TargetLimits;
-  /** No Peer may be left with nothing: the policy allows no deletes. */
+  /** Nothing may be taken away: no Peer may be left with nothing, and each keeps what it carries. */
   readonly keepsAll: boolean;
+  /** Whether a mesh could have granted a range. */
+  readonly isClaimable: (range: Cidr) => boolean;
 };
 
 /** Decides which Peers should exist on a target. */
@@ -69,7 +74,12 @@ export function planTarget(input: TargetInput): TargetWish {
   const diagnostics: Diagnostic[] = [...slots.diagnostics];
   const itemOf = currentItems(slots.proposals, bySlot, input.items);
   const { proposals, endpoints, assignment, found } = settle(
-    withinLimit(slots.proposals, itemOf, input, diagnostics),
+    withinLimit(
+      slots.proposals.filter(({ owner }) => !input.frozen.has(owner.candidate.key)),
+      itemOf,
+      input,
+      diagnostics,
+    ),
     itemOf,
     input,
   );
@@ -78,7 +88,7 @@ export function planTarget(input: TargetInput): TargetWish {
   let total = 0;
   for (const proposal of proposals) {
     const carried = assignment.carried.get(proposal);
-    if (carried === undefined || carried.claims.length === carried.retained.length) continue;
+    if (carried === undefined || carried.own.length === 0) continue;
     const { from, endpoint } = endpoints.of(proposal);
     const { source, candidate } = proposal.owner;
     const keepaliveSeconds = keepaliveOf(proposal);
@@ -94,17 +104,16 @@ export function planTarget(input: TargetInput): TargetWish {
       origin: candidate.origin,
       claims: carried.claims,
       claimsPath: allowedIpsPath,
-      labels: labelsHere(proposal, item, from),
+      labels: labelsHere(proposal, item, from, fields),
       fields,
       because: "NodeAppeared",
+      urgent: urgentPaths,
       reasons: carried.anchorMoved ? { ...peerReasons, [allowedIpsPath]: "AnchorMoved" } : peerReasons,
       note: {
         mesh: source.mesh.id,
         source: source.name,
         node: candidate.node.name,
-        granted: isInCustody(item, proposal)
-          ? carried.claims.filter((claim) => !carried.retained.includes(claim))
-          : carried.claims,
+        granted: isInCustody(item, proposal) ? carried.own : carried.claims,
         endpoint: address,
         endpointFrom: from,
         keepaliveSeconds,
@@ -158,7 +167,7 @@ function settle(
 const isStuck = (item: Item | undefined, carried: Carried | undefined): boolean =>
   item?.standing.owner === "us" &&
   item.standing.ifUnwanted.do === "hold" &&
-  carried?.claims.length === carried?.retained.length;
+  (carried === undefined || carried.own.length === 0);
 
 /** The Peer that stands for each proposal today: by its key, else by what it was made from. */
 function currentItems(
@@ -217,10 +226,20 @@ function labelsHere(
   proposal: Proposal,
   item: Item | undefined,
   from: EndpointOrigin,
+  fields: Fields,
 ): Readonly<Record<string, string>> {
-  const { candidate } = proposal.owner;
-  const labels = item !== undefined && isInCustody(item, proposal) ? ownLabels(item) : candidate.labels;
+  const { candidate, source } = proposal.owner;
+  const custody = item !== undefined && isInCustody(item, proposal);
+  const labels = custody ? ownLabels(item) : { ...candidate.labels, ...sourceUid(source, item, fields) };
   return from === "discovered" ? { ...labels, [peerLabels.endpointFrom]: discoveredLabel(candidate.chain) } : labels;
+}
+
+/** Which cluster the node was seen in. A Peer that does not say so is not written for that alone. */
+function sourceUid({ uid }: SourcePlan, item: Item | undefined, fields: Fields): Readonly<Record<string, string>> {
+  const recorded = item?.labels[peerLabels.sourceUid];
+  const isWritten = item === undefined || recorded !== undefined || changesBetween(item.fields, fields).length > 0;
+  const known = isWritten && uid !== undefined ? labelValue(uid) : recorded;
+  return known === undefined ? {} : { [peerLabels.sourceUid]: known };
 }
 
 /** A Peer that is held, as it is but for what a live node has got. */

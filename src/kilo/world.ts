@@ -2,6 +2,7 @@
 
 import type { World as WorldFile, WorldCluster } from "../api/world.ts";
 import { appendAll } from "../core/list.ts";
+import { parseAddress } from "../core/net/address.ts";
 import type { Cidr } from "../core/net/cidr.ts";
 import {
   type ClusterId,
@@ -94,11 +95,16 @@ function readCluster(cluster: WorldCluster): ReadCluster {
     return cluster.observed === "stale" ? { state: "stale", because, value } : { state: "synced", value };
   };
   return {
-    view: { id: ids[0] ?? LOCAL, accesses: ids, name: cluster.name, observed: seen(facts) },
+    view: { id: ids[0] ?? LOCAL, accesses: ids, name: cluster.name, observed: seen(facts), ...serversOf(cluster) },
     uid: facts.uid,
     intents: seen(meshes),
     unreadableMeshes,
   };
+}
+
+function serversOf({ server }: WorldCluster): Pick<ClusterView<KiloFacts>, "servers"> {
+  const address = parseAddress(server ?? "");
+  return address.ok ? { servers: [address.value] } : {};
 }
 
 type Objects = {

@@ -1,3 +1,4 @@
+import { type Address, parseAddress } from "../core/net/address.ts";
 import type { Redacted } from "../core/redacted.ts";
 
 /** Where an API server is and who we are to it: all that a connection needs. */
@@ -26,4 +27,11 @@ export type ClusterAccess = {
 export function hostOf({ server }: ClusterAccess): string {
   const { hostname, port, protocol } = new URL(server);
   return `${hostname}:${port === "" ? (protocol === "http:" ? "80" : "443") : port}`;
+}
+
+/** The address in the URL of a server, if it is reached by one. */
+export function serverAddress(server: string): Address | undefined {
+  const { hostname } = new URL(server);
+  const address = parseAddress(hostname.startsWith("[") ? hostname.slice(1, -1) : hostname);
+  return address.ok ? address.value : undefined;
 }

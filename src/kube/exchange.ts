@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Dispatcher } from "undici";
+import { overBudget } from "../core/budgets.ts";
 import { fieldsOf } from "../core/json.ts";
 import { byteStore } from "./byte-store.ts";
 import { lossOf, type Progress } from "./connection-failure.ts";
@@ -37,7 +38,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     });
     const { signal, timeoutMs, idleMs } = request;
     this.#cancelDeadline = clock.after(timeoutMs, () =>
-      this.#give("unreachable", `no answer within ${seconds(timeoutMs)}`),
+      this.#giveUp({ kind: "unreachable", detail: `no answer within ${seconds(timeoutMs)}` }),
     );
     if (idleMs !== undefined) this.#watch(idleMs, idleMs);
     signal.addEventListener("abort", this.#aborted, { once: true });
@@ -67,10 +68,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#settled) return;
     this.#lastByteMs = this.#clock.monotonicMs();
-    const { bytesMax, onChunk } = this.#request;
-    if (onChunk !== undefined && this.#streams) this.#pass(chunk, onChunk);
-    else if (this.#body.size() + chunk.length > bytesMax)
-      this.#give("garbled", `an answer of more than ${bytesMax} bytes`);
+    const { budgets, meter, onChunk } = this.#request;
+    const refusal = meter?.(chunk.length);
+    const bytes = this.#body.size() + chunk.length;
+    if (refusal !== undefined) this.#giveUp(refusal);
+    else if (onChunk !== undefined && this.#streams) this.#pass(chunk, onChunk);
+    else if (bytes > budgets["answer-bytes"]) this.#giveUp(overBudget("answer-bytes", bytes, budgets));
     else this.#body.append(chunk);
   }
 
@@ -101,7 +104,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #pass(chunk: Buffer, onChunk: (chunk: Buffer) => KubeFailure | undefined): void {
     try {
       const failure = onChunk(chunk);
-      if (failure !== undefined) this.#stop(() => this.#resolve({ kind: "lost", failure, repeat: "never" }));
+      if (failure !== undefined) this.#giveUp(failure);
     } catch (error) {
       this.#stop(() => this.#reject(error));
     }
@@ -111,13 +114,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #watch(idleMs: number, waitMs: number): void {
     this.#cancelWatchdog = this.#clock.after(waitMs, () => {
       const quietMs = this.#progress === "queued" ? 0 : this.#clock.monotonicMs() - this.#lastByteMs;
-      if (quietMs >= idleMs) this.#give("unreachable", `no bytes for ${seconds(idleMs)}`);
+      if (quietMs >= idleMs) this.#giveUp({ kind: "unreachable", detail: `no bytes for ${seconds(idleMs)}` });
       else this.#watch(idleMs, idleMs - quietMs);
     });
   }
 
-  #give(kind: "unreachable" | "garbled", detail: string): void {
-    this.#stop(() => this.#resolve({ kind: "lost", failure: { kind, detail }, repeat: "never" }));
+  #giveUp(failure: KubeFailure): void {
+    this.#stop(() => this.#resolve({ kind: "lost", failure, repeat: "never" }));
   }
 
   /** Ends it from our side; the rest of the answer is unread, so the connection goes with it. */

@@ -1,13 +1,26 @@
 // What one list and the watch after it say of a kind: compact facts by key, never the objects themselves. It must never
 // lose an object silently, and never let an old message undo what a newer one said.
 
+import { type BudgetName, type Budgets, type OverBudget, overBudget } from "../core/budgets.ts";
 import { fieldsOf, textOf } from "../core/json.ts";
+import type { Scope } from "../core/resource.ts";
+import { inScope } from "../core/scope.ts";
+import { bytesOf } from "../core/size.ts";
 import type { WatchEvent } from "./api.ts";
 import { canWatchFrom, compareVersions, isOlder, newerOf } from "./resource-version.ts";
 import { messageOf } from "./thrown.ts";
 
 /** What is kept of an object. Without a uid of its own, an object has the empty one. */
-export type Held<F> = { readonly fact: F; readonly uid: string; readonly resourceVersion: string };
+export type Held<F> = {
+  readonly fact: F;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  /** About how much memory it takes, its key included. */
+  readonly bytes: number;
+};
+
+/** What all stores of one place keep together. */
+export type Room = { bytes: number };
 
 /** How objects are read, and what to do when that goes wrong. */
 export type FactStoreOptions<F> = {
@@ -17,13 +30,19 @@ export type FactStoreOptions<F> = {
   readonly namespaced: boolean;
   /** Where one list shows several workspaces: the one that an object is in, which its key begins with. */
   readonly workspaceOf?: ((raw: unknown) => string | undefined) | undefined;
-  readonly objectsMax: number;
+  readonly budgets: Budgets;
+  /** The budget for how many objects there may be. */
+  readonly objects: BudgetName;
+  /** Shared with the other stores of the same place; without, what is kept is not counted. */
+  readonly room?: Room | undefined;
+  /** What the server was asked for; an object of another name or namespace is not even read. */
+  readonly scope?: Scope;
   /** An object without a name, or a bug of ours; the caller says so where people see it. */
   readonly onFault: (fault: StoreFault, detail: string) => void;
 };
 
 /** Why an object could not be taken in. */
-export type StoreFault = "unkeyed" | "read" | "same";
+export type StoreFault = "unkeyed" | "unasked" | "read" | "same";
 
 /** What a message did to the store. Full: it was not taken in, because there is a limit. */
 export type Outcome = "changed" | "unchanged" | "full";
@@ -33,6 +52,7 @@ export type Listing<F> = {
   readonly gathered: Map<string, Held<F>>;
   readonly unreadable: Set<string>;
   nameless: number;
+  bytes: number;
   readonly round: number;
   /** The newest version known when the list began. */
   readonly seen: string | undefined;
@@ -41,7 +61,13 @@ export type Listing<F> = {
 /** Deletions of ours that may be remembered at a time; the oldest are dropped first, and cost a flicker at worst. */
 const forgottenMax = 10_000;
 
-type Identity = { readonly key: string; readonly uid: string; readonly resourceVersion: string };
+type Identity = {
+  readonly key: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  /** How long the longest of its names is. */
+  readonly longest: number;
+};
 
 /** The facts of one kind, as a list, a watch and our own writes tell them. */
 export class FactStore<F> {
@@ -62,6 +88,9 @@ export class FactStore<F> {
   #seen: string | undefined;
   /** Counts lists begun. */
   #round = 0;
+  /** What the objects take. */
+  #bytes = 0;
+  #excess: OverBudget | undefined;
 
   constructor(options: FactStoreOptions<F>) {
     this.#options = options;
@@ -73,6 +102,11 @@ export class FactStore<F> {
     return this.#objects;
   }
 
+  /** Why something was not taken in, when it last was not. */
+  get excess(): OverBudget | undefined {
+    return this.#excess;
+  }
+
   /** Objects that exist but are not in the snapshot, because they have no name or cannot be read. */
   get unkeyed(): number {
     return this.#nameless + this.#unreadable.size;
@@ -81,21 +115,28 @@ export class FactStore<F> {
   /** Begins a list; one that never completes is simply dropped. */
   beginList(): Listing<F> {
     this.#round += 1;
-    return { gathered: new Map(), unreadable: new Set(), nameless: 0, round: this.#round, seen: this.#seen };
+    const nothing = { gathered: new Map<string, Held<F>>(), unreadable: new Set<string>(), nameless: 0, bytes: 0 };
+    return { ...nothing, round: this.#round, seen: this.#seen };
   }
 
   /** Gathers a page of a list aside; answers whether there is room for it. */
   gather(listing: Listing<F>, items: readonly unknown[]): boolean {
     for (const raw of items) {
+      if (!this.#isAskedFor(raw)) continue;
       const identity = this.#identify(raw);
       if (identity === undefined) {
         listing.nameless += 1;
         continue;
       }
+      if (!this.#isShort(identity)) return false;
+      // A list has each object once. What came after the first page's version, the watch will tell.
+      if (listing.gathered.has(identity.key) || listing.unreadable.has(identity.key)) continue;
       const held = this.#read(raw, identity);
+      listing.bytes += held?.bytes ?? 0;
       if (held === undefined) listing.unreadable.add(identity.key);
       else listing.gathered.set(identity.key, held);
-      if (listing.gathered.size + listing.unreadable.size > this.#options.objectsMax) return false;
+      if (!this.#mayCount(listing.gathered.size + listing.unreadable.size)) return false;
+      if (!this.#mayTake(listing.bytes - this.#bytes)) return false;
     }
     return true;
   }
@@ -130,11 +171,13 @@ export class FactStore<F> {
       this.#tell(event.resourceVersion);
       return "unchanged";
     }
+    if (!this.#isAskedFor(event.object)) return "unchanged";
     const identity = this.#identify(event.object);
     if (identity === undefined) {
       this.#nameless += 1;
       return this.#nameless === 1 ? "changed" : "unchanged";
     }
+    if (!this.#isShort(identity)) return "full";
     const outcome = event.type === "DELETED" ? this.#deleted(identity) : this.#sighted(identity, event.object);
     if (outcome !== "full") this.#tell(identity.resourceVersion);
     return outcome;
@@ -157,9 +200,10 @@ export class FactStore<F> {
     const order = this.#told === undefined ? undefined : compareVersions(resourceVersion, this.#told);
     if (order !== undefined && order <= 0) return "unchanged";
     if (this.#undoes(identity)) return "unchanged";
+    if (!this.#isShort(identity)) return "full";
     const held = this.#read(raw, identity);
     if (held === undefined) return "unchanged";
-    if (!this.#hasRoom(key)) return "full";
+    if (!this.#hasRoom(key, held)) return "full";
     this.#absorbed.set(key, { resourceVersion, round: this.#round });
     if (canWatchFrom(resourceVersion)) this.#seen = newerOf(this.#seen, resourceVersion);
     this.#unreadable.delete(key);
@@ -185,11 +229,13 @@ export class FactStore<F> {
   #sighted(identity: Identity, raw: unknown): Outcome {
     const { key, uid } = identity;
     if (this.#undoes(identity)) return "unchanged";
-    const isForgotten = this.#forgotten.has(uid);
-    if (!isForgotten && !this.#hasRoom(key)) return "full";
-    this.#absorbed.delete(key);
-    if (isForgotten) return "unchanged";
+    if (this.#forgotten.has(uid)) {
+      this.#absorbed.delete(key);
+      return "unchanged";
+    }
     const held = this.#read(raw, identity);
+    if (!this.#hasRoom(key, held)) return "full";
+    this.#absorbed.delete(key);
     if (held !== undefined) {
       const wasUnreadable = this.#unreadable.delete(key);
       return this.#put(key, held) || wasUnreadable ? "changed" : "unchanged";
@@ -232,9 +278,33 @@ export class FactStore<F> {
     return write !== undefined && isOlder(resourceVersion, write.resourceVersion);
   }
 
-  #hasRoom(key: string): boolean {
-    const isKnown = this.#objects.has(key) || this.#unreadable.has(key);
-    return isKnown || this.#objects.size + this.#unreadable.size < this.#options.objectsMax;
+  #hasRoom(key: string, held: Held<F> | undefined): boolean {
+    const before = this.#objects.get(key);
+    const isKnown = before !== undefined || this.#unreadable.has(key);
+    if (!isKnown && !this.#mayCount(this.#objects.size + this.#unreadable.size + 1)) return false;
+    return this.#mayTake((held?.bytes ?? 0) - (before?.bytes ?? 0));
+  }
+
+  #mayCount(objects: number): boolean {
+    const { budgets, objects: name } = this.#options;
+    return objects <= budgets[name] || this.#refuse(name, objects);
+  }
+
+  /** Whether there is room for so many bytes more; whatever makes it less may always be taken in. */
+  #mayTake(moreBytes: number): boolean {
+    const { budgets, room } = this.#options;
+    if (room === undefined || moreBytes <= 0) return true;
+    const bytes = room.bytes + moreBytes;
+    return bytes <= budgets["facts-bytes"] || this.#refuse("facts-bytes", bytes);
+  }
+
+  #isShort({ longest }: Identity): boolean {
+    return longest <= this.#options.budgets["name-characters"] || this.#refuse("name-characters", longest);
+  }
+
+  #refuse(name: BudgetName, seen: number): false {
+    this.#excess = overBudget(name, seen, this.#options.budgets);
+    return false;
   }
 
   #tell(resourceVersion: string): void {
@@ -246,12 +316,21 @@ export class FactStore<F> {
   #put(key: string, held: Held<F>): boolean {
     const before = this.#objects.get(key);
     if (before === held) return false;
+    this.#count(held.bytes - (before?.bytes ?? 0));
     this.#own().set(key, held);
     return before === undefined || before.uid !== held.uid || !this.#same(before.fact, held.fact);
   }
 
   #drop(key: string): boolean {
-    return this.#objects.has(key) && this.#own().delete(key);
+    const held = this.#objects.get(key);
+    if (held === undefined) return false;
+    this.#count(-held.bytes);
+    return this.#own().delete(key);
+  }
+
+  #count(bytes: number): void {
+    this.#bytes += bytes;
+    if (this.#options.room !== undefined) this.#options.room.bytes += bytes;
   }
 
   #own(): Map<string, Held<F>> {
@@ -260,6 +339,17 @@ export class FactStore<F> {
       this.#lent = false;
     }
     return this.#objects;
+  }
+
+  /** By name and namespace alone: what a label selector left out may be on its way out. */
+  #isAskedFor(raw: unknown): boolean {
+    const { namespace, fieldSelector } = this.#options.scope ?? {};
+    const isAsked = inScope(raw, {
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(fieldSelector === undefined ? {} : { fieldSelector }),
+    });
+    if (!isAsked) this.#options.onFault("unasked", "its name or namespace is another one");
+    return isAsked;
   }
 
   #identify(raw: unknown): Identity | undefined {
@@ -277,17 +367,27 @@ export class FactStore<F> {
       return undefined;
     }
     const inside = namespaced ? `${namespace}/${name}` : name;
+    const uid = textOf(metadata["uid"]) ?? "";
+    const resourceVersion = textOf(metadata["resourceVersion"]) ?? "";
+    const texts = [name, namespace, workspace, uid, resourceVersion];
     return {
       key: workspace === undefined ? inside : `${workspace}|${inside}`,
-      uid: textOf(metadata["uid"]) ?? "",
-      resourceVersion: textOf(metadata["resourceVersion"]) ?? "",
+      uid,
+      resourceVersion,
+      longest: texts.reduce((most, text) => Math.max(most, text?.length ?? 0), 0),
     };
   }
 
   /** The fact of an object; if reading it fails, which is a bug of ours, what was last read of the same object. */
   #read(raw: unknown, { key, uid, resourceVersion }: Identity): Held<F> | undefined {
     try {
-      return { fact: this.#options.read(raw), uid, resourceVersion };
+      const fact = this.#options.read(raw);
+      return {
+        fact,
+        uid,
+        resourceVersion,
+        bytes: bytesOf(fact) + bytesOf(key) + bytesOf(uid) + bytesOf(resourceVersion),
+      };
     } catch (error) {
       this.#options.onFault("read", messageOf(error));
       const before = this.#objects.get(key);

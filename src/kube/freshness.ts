@@ -87,17 +87,18 @@ export class Freshness {
   }
 
   /** The watch broke. It lived only if something proved that it was ever established. */
-  broke(failure: KubeFailure, notice?: "now"): { readonly changed: boolean; readonly livedMs: number } {
+  broke(failure: KubeFailure): { readonly changed: boolean; readonly livedMs: number } {
     this.#endProof();
     const openMs = this.#clock.monotonicMs() - this.#openedMs;
     this.#proofMs = !this.#heard && openMs < connectMaxMs ? openMs + proofMs : proofMs;
-    return { changed: this.failed(failure, notice), livedMs: this.#proven ? openMs : 0 };
+    return { changed: this.failed(failure), livedMs: this.#proven ? openMs : 0 };
   }
 
-  /** A list, or a watch, failed. Without credentials nothing heals in a moment; nor does what is to be noticed now. */
-  failed(failure: KubeFailure, notice?: "now"): boolean {
-    const isRefused = failure.kind === "unauthorized" || failure.kind === "forbidden";
-    return this.#fail(failure, isRefused || notice === "now" ? "now" : "later");
+  /** A list, or a watch, failed. Without credentials nothing heals in a moment, nor does what is over a budget. */
+  failed(failure: KubeFailure): boolean {
+    const { kind } = failure;
+    const isLasting = kind === "unauthorized" || kind === "forbidden" || kind === "overBudget";
+    return this.#fail(failure, isLasting ? "now" : "later");
   }
 
   /** Nobody watches any more, so nothing may be taken for current. */

@@ -8,6 +8,8 @@
 //   authenticated  the token                                credential.ts
 //   transport      connections, deadlines, limits           transport.ts, exchange.ts
 
+import type { LookupFunction } from "node:net";
+import { type Budgets, defaultBudgets, largestObjectsBudget } from "../core/budgets.ts";
 import { fieldsOf, textOf } from "../core/json.ts";
 import { servedResources, servedVersions } from "./discovery.ts";
 import { type Resource, resourceName, type Scope } from "../core/resource.ts";
@@ -18,11 +20,12 @@ import { credentialOf } from "./credential.ts";
 import type { KubeFailure } from "./failure.ts";
 import { inFlight } from "./in-flight.ts";
 import { type HttpAnswer, type HttpRequest, type Interceptor, throughAll } from "./interceptor.ts";
-import { jsonOf } from "./json-text.ts";
+import { jsonOf, tooHeavy } from "./json-text.ts";
 import { measured, type RequestMeasure, type WatchMeasure } from "./measure.ts";
-import { type AskPage, readPages } from "./pages.ts";
+import { type Meter, minuteMeter } from "./minute-meter.ts";
+import { type AskPage, pageSizeMax, type Paging, readPages } from "./pages.ts";
 import { collectionPath, creationPath, joined, objectPath, podPath, withQuery } from "./paths.ts";
-import { limited, rateLimit } from "./rate-limit.ts";
+import { limited, type Rate, type RateLimit, rateLimit } from "./rate-limit.ts";
 import { repeated, retryBudget } from "./retry.ts";
 import type { Random, Runtime } from "./runtime.ts";
 import { failureOf, quoted, type Tidy, tidyWith } from "./status-failure.ts";
@@ -42,21 +45,24 @@ export type HttpOptions = {
   readonly listIdleMs?: number;
   /** The longest silence of a watch; a server sends a bookmark about once a minute. */
   readonly watchIdleMs?: number;
-  /** The largest body, a page of a list for instance. */
-  readonly bodyBytesMax?: number;
-  /** The longest line of a watch, that is, the largest object. */
-  readonly lineBytesMax?: number;
-  /** The longest list. */
-  readonly objectsMax?: number;
+  /** What the server may have us read. */
+  readonly budgets?: Budgets;
   /** Requests a second in the long run. */
   readonly qps?: number;
   /** Requests at once after a pause. */
   readonly burst?: number;
+  /** A rate that others share; without it, one of our own by `qps` and `burst`. */
+  readonly limit?: RateLimit;
+  /** How the server's name is looked up; as the machine does, if nothing is said. */
+  readonly lookup?: LookupFunction;
   /** Further stations, between our own and the token. */
   readonly interceptors?: readonly Interceptor[];
   readonly onRequest?: (measure: RequestMeasure) => void;
   readonly onWatch?: (measure: WatchMeasure) => void;
 };
+
+/** How often an API server is asked, if nothing else is said. */
+export const defaultRate: Rate = { qps: 100, burst: 200 };
 
 const defaults = {
   fieldManager: "causeway",
@@ -65,17 +71,14 @@ const defaults = {
   listTimeoutMs: 60_000,
   listIdleMs: 15_000,
   watchIdleMs: 75_000,
-  bodyBytesMax: 64 * 1024 * 1024,
-  lineBytesMax: 8 * 1024 * 1024,
-  objectsMax: 200_000,
-  qps: 100,
-  burst: 200,
+  budgets: defaultBudgets,
+  ...defaultRate,
   interceptors: [],
   onRequest: () => undefined,
   onWatch: () => undefined,
 } satisfies Settings;
 
-type Settings = Required<HttpOptions>;
+type Settings = Required<Omit<HttpOptions, "limit" | "lookup">> & Pick<HttpOptions, "limit" | "lookup">;
 
 /** A call before it is a request. */
 type Asked = Pick<HttpRequest, "verb" | "resource" | "method"> & {
@@ -146,11 +149,12 @@ function openLine(access: ClusterAccess, runtime: Runtime, settings: Settings): 
   const { clock } = runtime;
   const { authenticated, conceal } = credentialOf(access);
   const tidy = tidyWith(conceal);
-  const wire = transport(access, clock);
+  const wire = transport(access, clock, settings.lookup);
   const calls = inFlight();
+  const meter: Meter = minuteMeter(settings.budgets, clock);
   const stations = [
     repeated(retryBudget(), runtime),
-    limited(rateLimit(settings, clock)),
+    limited(settings.limit ?? rateLimit(settings, clock)),
     measured(settings.onRequest, clock),
     ...settings.interceptors,
     authenticated,
@@ -167,11 +171,16 @@ function openLine(access: ClusterAccess, runtime: Runtime, settings: Settings): 
     call: (asked, read, signal) =>
       calls.during(signal, async (ending) => {
         if (!asked.path.ok) return asked.path;
-        const result = read(await send(requestOf(asked, asked.path.value, settings, ending)));
+        const request = requestOf(asked, asked.path.value, settings, ending);
+        const isBulk = asked.verb === "list" || asked.verb === "watch";
+        const result = read(await send(isBulk ? { ...request, meter } : request));
         return result.ok ? result : err({ ...result.error, detail: tidy(result.error.detail) });
       }),
     good,
     json: (answer) => {
+      const isGood = answer.kind === "response" && answer.status < 300;
+      const heavy = isGood ? tooHeavy(answer.body, settings.budgets) : undefined;
+      if (heavy !== undefined) return err(heavy);
       const text = good(answer);
       if (!text.ok) return text;
       const html = answer.kind === "response" && answer.headers["content-type"]?.includes("html") === true;
@@ -193,6 +202,15 @@ function reads(
   settings: Settings,
   random: Random,
 ): Pick<KubeApi, "ask" | "get" | "list" | "newest" | "resources" | "watch"> {
+  const { budgets } = settings;
+  const objects = largestObjectsBudget(budgets); // whoever lists knows better what it is for
+  const pagings = new Map<string, Paging>();
+  const pagingOf = (resource: Resource): Paging => {
+    const name = resourceName(resource);
+    const known = pagings.get(name) ?? { budgets, objects, pageSize: pageSizeMax };
+    pagings.set(name, known);
+    return known;
+  };
   return {
     get: (resource, ref, signal) =>
       line.call({ ...reading("get", resource), path: objectPath(resource, ref) }, line.json, signal),
@@ -201,7 +219,7 @@ function reads(
       const path = collectionPath(resource, scope.namespace);
       const askPage: AskPage = (page) =>
         line.call({ ...reading("list", resource), path, query: { ...selectors(scope), ...page } }, line.json, signal);
-      return readPages(askPage, onPage, settings.objectsMax);
+      return readPages(askPage, onPage, pagingOf(resource));
     },
 
     newest: async (resource, scope, signal) => {
@@ -216,7 +234,7 @@ function reads(
 
     watch: (resource, { resourceVersion, ...scope }, onEvent, signal) => {
       const path = collectionPath(resource, scope.namespace);
-      const stream = watchStream(onEvent, settings.lineBytesMax, line.tidy);
+      const stream = watchStream(onEvent, budgets, line.tidy);
       const onChunk = (chunk: Buffer): KubeFailure | undefined => {
         const before = stream.events();
         const failure = stream.take(chunk);
@@ -321,7 +339,7 @@ const metadataOf = (body: object): Readonly<Record<string, unknown>> => fieldsOf
 
 function requestOf(asked: Asked, path: string, settings: Settings, signal: AbortSignal): HttpRequest {
   const { verb, resource, method, query = {}, body, contentType = "application/json", idempotent = false } = asked;
-  const { requestTimeoutMs, listTimeoutMs, listIdleMs, watchIdleMs, bodyBytesMax, userAgent } = settings;
+  const { requestTimeoutMs, listTimeoutMs, listIdleMs, watchIdleMs, budgets, userAgent } = settings;
   return {
     verb,
     resource,
@@ -336,7 +354,7 @@ function requestOf(asked: Asked, path: string, settings: Settings, signal: Abort
     idempotent,
     timeoutMs: verb === "list" ? listTimeoutMs : requestTimeoutMs,
     ...(verb === "list" ? { idleMs: listIdleMs } : verb === "watch" ? { idleMs: watchIdleMs } : {}),
-    bytesMax: bodyBytesMax,
+    budgets,
     ...(asked.onChunk === undefined ? {} : { onChunk: asked.onChunk }),
     signal,
   };

@@ -2,12 +2,13 @@
 // must never say that of a list that is not complete or of a watch that is down, and must not lose an object silently.
 
 import { invariant } from "../core/assert.ts";
+import { type BudgetName, type Budgets, defaultBudgets, objectsBudget } from "../core/budgets.ts";
 import { fieldsOf, textOf } from "../core/json.ts";
 import { type Resource, resourceName, type Scope } from "../core/resource.ts";
 import type { Result } from "../core/result.ts";
 import { err } from "../core/result.ts";
 import type { KubeApi, WatchEvent } from "./api.ts";
-import type { Held, StoreFault } from "./fact-store.ts";
+import type { Held, Room, StoreFault } from "./fact-store.ts";
 import { FactStore } from "./fact-store.ts";
 import type { KubeFailure } from "./failure.ts";
 import { Freshness } from "./freshness.ts";
@@ -33,8 +34,11 @@ export type InformerOptions<F> = {
   readonly runtime: Runtime;
   /** The informer's lifetime. */
   readonly signal: AbortSignal;
-  /** With more objects than this the list counts as unreadable. */
-  readonly objectsMax?: number;
+  readonly budgets?: Budgets | undefined;
+  /** The budget for how many objects there may be; that of the kind, if nothing is said. */
+  readonly objects?: BudgetName;
+  /** What all informers of one place keep together. */
+  readonly room?: Room;
 };
 
 /**
@@ -78,7 +82,6 @@ export function startInformer<F>(options: InformerOptions<F>): Informer<F> {
   };
 }
 
-const objectsMaxDefault = 200_000;
 /** How the client says that it gave a watch up for its silence. */
 const silence = "no bytes for";
 const complaintEveryMs = 60_000;
@@ -88,7 +91,6 @@ type Call = { readonly signal: AbortSignal; readonly giveUp: (failure: KubeFailu
 
 class Driver<F> {
   readonly #options: InformerOptions<F>;
-  readonly #objectsMax: number;
   readonly #store: FactStore<F>;
   readonly #freshness: Freshness;
   readonly #about: LogFields;
@@ -105,13 +107,15 @@ class Driver<F> {
     const { api, resource, scope, runtime, read, same } = options;
     this.#options = options;
     this.#about = { server: api.server, resource: resourceName(resource), namespace: scope.namespace };
-    this.#objectsMax = options.objectsMax ?? objectsMaxDefault;
     this.#store = new FactStore({
       read,
       same,
       namespaced: resource.namespaced,
       workspaceOf: options.workspaceOf,
-      objectsMax: this.#objectsMax,
+      scope,
+      budgets: options.budgets ?? defaultBudgets,
+      objects: options.objects ?? objectsBudget(resource.plural),
+      room: options.room,
       onFault: (fault, detail) => this.#complain(faultMessages[fault], { detail }),
     });
     this.#freshness = new Freshness(runtime.clock, () => this.#announce());
@@ -184,7 +188,7 @@ class Driver<F> {
         resource,
         scope,
         (items) => {
-          if (!call.signal.aborted && !this.#store.gather(listing, items)) call.giveUp(this.#tooMany());
+          if (!call.signal.aborted && !this.#store.gather(listing, items)) call.giveUp(this.#excess());
         },
         call.signal,
       ),
@@ -224,15 +228,13 @@ class Driver<F> {
     }
     this.#freshness.opened();
     let isOver = false;
-    let hasNoRoom = false;
     const answer = await this.#call((call) =>
       api.watch(
         resource,
         { ...scope, resourceVersion },
         (event) => {
           if (isOver || call.signal.aborted) return;
-          hasNoRoom = !this.#hear(event);
-          if (hasNoRoom) call.giveUp(this.#tooMany());
+          if (!this.#hear(event)) call.giveUp(this.#excess());
         },
         call.signal,
       ),
@@ -247,7 +249,7 @@ class Driver<F> {
     }
     // Silence alone may be a bookmark that is late; a connection that was cut is more.
     this.#doubts += answer.error.detail.includes(silence) ? 1 : 2;
-    const { changed, livedMs } = this.#freshness.broke(answer.error, hasNoRoom ? "now" : undefined);
+    const { changed, livedMs } = this.#freshness.broke(answer.error);
     if (changed) this.#announce();
     return { type: "watchFailed", failure: answer.error, livedMs };
   }
@@ -295,8 +297,8 @@ class Driver<F> {
     }
   }
 
-  #tooMany(): KubeFailure {
-    return { kind: "garbled", detail: `more than ${this.#objectsMax} objects` };
+  #excess(): KubeFailure {
+    return this.#store.excess ?? { kind: "garbled", detail: "more than there is room for" };
   }
 
   #announce(key?: string): void {
@@ -340,6 +342,7 @@ class Driver<F> {
 
 const faultMessages: Readonly<Record<StoreFault, string>> = {
   unkeyed: "an object has no key",
+  unasked: "the server sent an object that it was not asked for",
   read: "an object could not be read",
   same: "two readings could not be compared",
 };

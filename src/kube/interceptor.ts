@@ -2,6 +2,7 @@
 // it itself. Credentials, rate, repetition, measurements and injected faults are all such functions.
 
 import type { IncomingHttpHeaders } from "node:http";
+import type { Budgets } from "../core/budgets.ts";
 import type { Resource } from "../core/resource.ts";
 import type { KubeFailure } from "./failure.ts";
 
@@ -23,8 +24,9 @@ export type HttpRequest = {
   readonly timeoutMs: number;
   /** The longest silence while an answer is awaited or read. */
   readonly idleMs?: number;
-  /** The largest body that is gathered. */
-  readonly bytesMax: number;
+  readonly budgets: Budgets;
+  /** Hears of every byte of the answer, and ends it by answering with a failure. */
+  readonly meter?: (bytes: number) => KubeFailure | undefined;
   /** Makes it a stream: takes the body of a good answer piece by piece, and ends it by answering with a failure. */
   readonly onChunk?: (chunk: Buffer) => KubeFailure | undefined;
   /** Ends it; the answer is then the signal's reason, thrown. */

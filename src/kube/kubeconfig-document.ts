@@ -1,10 +1,11 @@
 // A kubeconfig as text → its lists → the one cluster and user that a context chooses. Says nothing yet about what they
 // may contain.
 
-import { parse } from "yaml";
+import { parseDocument } from "yaml";
 import { fieldsOf, listOf, textOf } from "../core/json.ts";
 import { err, ok, type Result } from "../core/result.ts";
 import { type Refusal, refusal } from "./refusal.ts";
+import { repeatedKeys, withoutStacks, yamlFlaw } from "./yaml-flaw.ts";
 
 /** Fields of which nothing is known. */
 export type Fields = Readonly<Record<string, unknown>>;
@@ -25,10 +26,25 @@ export type KubeconfigDocument = {
 /** What a context chooses. */
 export type Choice = { readonly cluster: Entry; readonly user: Entry; readonly namespace: unknown };
 
+/** How much a kubeconfig may hold. */
+export type DocumentLimits = {
+  readonly bytesMax: number;
+  /** Lines and characters that mean something in YAML: each costs its reader as much as a thousand others. */
+  readonly marksMax?: number;
+};
+
 /** Reads a kubeconfig. Its text may be hostile: size, aliases and depth are limited, and no message quotes it. */
-export function readDocument(text: string, bytesMax: number, directory?: string): Result<KubeconfigDocument, Refusal> {
+export function readDocument(
+  text: string,
+  { bytesMax, marksMax = Number.POSITIVE_INFINITY }: DocumentLimits,
+  directory?: string,
+): Result<KubeconfigDocument, Refusal> {
   if (Buffer.byteLength(text) > bytesMax)
     return err(refusal("KubeconfigTooLarge", `the kubeconfig is larger than ${bytesMax} bytes`));
+  if (marksIn(text) > marksMax) return err(refusal("KubeconfigTooLarge", `${tooManyMarks} ${marksMax}`));
+  const flaw = yamlFlaw(text, { levelsMax, breaksMax: 0 });
+  if (flaw?.kind === "deep") return err(refusal("YamlInvalid", `the text nests more than ${levelsMax} levels`));
+  if (flaw !== undefined) return err(notYaml(text, "UNEXPECTED_TOKEN", flaw.offset));
   const yaml = yamlOf(text);
   if (!yaml.ok) return yaml;
   const fields = fieldsOf(yaml.value);
@@ -78,20 +94,44 @@ export function choose(document: KubeconfigDocument, asked?: string): Result<Cho
   return ok({ cluster, user, namespace: context.fields["namespace"] });
 }
 
+/** No kubeconfig has more than ten. */
+const levelsMax = 64;
+
+const tooManyMarks = "the lines and the punctuation marks of the kubeconfig are more than";
+
+const marks = new Set("\n\r\t,:?-[]{}#&*!|>'\"%@`\\");
+
+/** How many lines and punctuation marks a text has; base64 holds none of them. */
+function marksIn(text: string): number {
+  let count = 0;
+  for (const character of text) if (marks.has(character)) count += 1;
+  return count;
+}
+
 function yamlOf(text: string): Result<unknown, Refusal> {
-  try {
-    // The check for unique keys is quadratic: 25,000 keys, which fit in, would stop everything for five seconds.
-    return ok(parse(text, { maxAliasCount: 10, uniqueKeys: false, logLevel: "error", prettyErrors: false }));
-  } catch (error) {
-    // Not its message: that quotes the text.
-    const { code, pos } = fieldsOf(error);
-    const [offset] = listOf(pos);
-    const line = typeof offset === "number" ? ` in line ${text.slice(0, offset).split("\n").length}` : "";
+  const document = withoutStacks(() =>
+    parseDocument(text, { uniqueKeys: false, logLevel: "error", prettyErrors: false }),
+  );
+  const [error] = document.errors;
+  if (error !== undefined) return err(notYaml(text, error.code, error.pos[0]));
+  const [repeated] = repeatedKeys(document);
+  if (repeated !== undefined)
     return err(
-      refusal("YamlInvalid", `the text is not YAML that can be read: ${textOf(code) ?? "too many aliases"}${line}`),
+      refusal("KeyDuplicate", `a mapping has a key twice, or one that is not a text${lineAt(text, repeated)}`),
     );
+  try {
+    return ok(document.toJS({ maxAliasCount: 10 }));
+  } catch {
+    return err(notYaml(text, "too many aliases", undefined)); // its message quotes the text
   }
 }
+
+function notYaml(text: string, why: string, offset: number | undefined): Refusal {
+  const line = offset === undefined ? "" : lineAt(text, offset);
+  return refusal("YamlInvalid", `the text is not YAML that can be read: ${why}${line}`);
+}
+
+const lineAt = (text: string, offset: number): string => ` in line ${text.slice(0, offset).split("\n").length}`;
 
 function entriesOf(fields: Fields, list: string, key: string, directory: string | undefined): Result<Entries, Refusal> {
   const entries = new Map<string, Entry>();

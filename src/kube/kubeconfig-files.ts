@@ -50,7 +50,7 @@ export async function loadKubeconfig(
     const text = await read(path, files);
     if (!text.ok && places.flag === undefined && text.error.missing) continue;
     if (!text.ok) return err(text.error.refusal);
-    const document = readDocument(text.value, bytesMax, dirname(resolve(path)));
+    const document = readDocument(text.value, { bytesMax }, dirname(resolve(path)));
     if (!document.ok) return err({ ...document.error, detail: `${path}: ${document.error.detail}` });
     documents.push(document.value);
   }

@@ -1,13 +1,15 @@
 // Kubeconfigs from Secrets. They are written by people whom the operator does not trust with itself: credentials are
 // inline, or there are none. Nothing is read, run or contacted because a kubeconfig says so, and no message quotes it.
 
-import { createHash, createPrivateKey, X509Certificate } from "node:crypto";
+import { createHash, X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
 import { canonicalText, textOf } from "../core/json.ts";
 import { Redacted } from "../core/redacted.ts";
 import { err, ok, type Result } from "../core/result.ts";
+import { trimEnd } from "../core/trim.ts";
+import { readPrivateKey } from "../pki/private-key.ts";
 import type { ClusterAccess } from "./access.ts";
-import { choose, type Fields, readDocument } from "./kubeconfig-document.ts";
+import { choose, type DocumentLimits, type Fields, readDocument } from "./kubeconfig-document.ts";
 import { type Refusal, type RefusalCode, refusal } from "./refusal.ts";
 
 /** What can be said about reading a kubeconfig. */
@@ -18,15 +20,15 @@ export type KubeconfigOptions = {
   readonly nowMs?: number;
 };
 
-/** The largest kubeconfig that a Secret may hold. */
-const secretBytesMax = 256 * 1024;
+/** What a kubeconfig in a Secret may have. One cluster, with its CA and a client certificate, has a tenth of both. */
+const secretLimits: DocumentLimits = { bytesMax: 64 * 1024, marksMax: 4_096 };
 
-/** A larger RSA key would stop everything for as long as each handshake takes to sign. */
-const modulusBitsMax = 8_192;
+/** The longest URL of a server. */
+const serverCharsMax = 2_048;
 
 /** Reads a kubeconfig from a Secret; refused, with a code, if it asks for anything but a server and inline credentials. */
 export function parseKubeconfig(text: string, options: KubeconfigOptions = {}): Result<ClusterAccess, Refusal> {
-  const document = readDocument(text, secretBytesMax);
+  const document = readDocument(text, secretLimits);
   if (!document.ok) return document;
   const choice = choose(document.value, options.context);
   if (!choice.ok) return choice;
@@ -119,12 +121,14 @@ const isSet = (value: unknown): boolean => value !== undefined && value !== null
 
 function serverOf(value: unknown): Result<string, Refusal> {
   if (!isSet(value)) return err(refusal("ServerMissing"));
+  if (typeof value === "string" && value.length > serverCharsMax)
+    return err(refusal("ServerInvalid", `the server has more than ${serverCharsMax} characters`));
   const url = typeof value === "string" && URL.canParse(value) ? new URL(value) : undefined;
   if (url === undefined) return err(refusal("ServerInvalid", "the server is not a URL"));
   if (url.protocol !== "https:") return err(refusal("ServerNotHttps"));
   if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "")
     return err(refusal("ServerInvalid", "the server has a user name, a query or a fragment"));
-  return ok(`${url.origin}${url.pathname.replace(/\/+$/, "")}`);
+  return ok(`${url.origin}${trimEnd(url.pathname, "/")}`);
 }
 
 const hostPattern = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/i;
@@ -157,10 +161,9 @@ function clientCertificateOf(certificate: unknown, key: unknown): Result<Cluster
   const [leaf] = chain;
   if (leaf === undefined) return err(refusal("ClientCertificateInvalid"));
   const keyPem = decoded(key);
-  const privateKey = attempt(() => createPrivateKey(keyPem));
-  if (privateKey === undefined || (privateKey.asymmetricKeyDetails?.modulusLength ?? 0) > modulusBitsMax)
-    return err(refusal("ClientKeyInvalid"));
-  if (!new X509Certificate(leaf).checkPrivateKey(privateKey)) return err(refusal("ClientKeyMismatch"));
+  const privateKey = readPrivateKey(keyPem);
+  if (!privateKey.ok) return err(refusal("ClientKeyInvalid", `the client key is ${privateKey.error}`));
+  if (!new X509Certificate(leaf).checkPrivateKey(privateKey.value)) return err(refusal("ClientKeyMismatch"));
   const certPem = chain.join("\n");
   if (unusable({ cert: certPem, key: keyPem })) return err(refusal("ClientCertificateInvalid"));
   return ok({ certPem, keyPem: new Redacted(keyPem) });

@@ -6,7 +6,7 @@ import type { Clock } from "./runtime.ts";
 export type RequestMeasure = {
   readonly verb: string;
   readonly resource: string;
-  /** The HTTP status, the kind of failure where there was none, or `aborted`. */
+  /** The HTTP status if it is a usual one, else its class, `5xx` or `other`; the kind of failure where there was none; or `aborted`. */
   readonly code: string;
   readonly ms: number;
 };
@@ -21,11 +21,23 @@ export function measured(tell: (measure: RequestMeasure) => void, clock: Clock):
     let code = "aborted";
     try {
       const answer = await next(request);
-      code = answer.kind === "response" ? String(answer.status) : answer.failure.kind;
+      code = answer.kind === "response" ? codeOf(answer.status) : answer.failure.kind;
       return answer;
     } finally {
       const ms = clock.monotonicMs() - startedMs;
       tell({ verb: request.verb, resource: resourceName(request.resource), code, ms });
     }
   };
+}
+
+/** What API servers and proxies before them answer with. */
+const usual: ReadonlySet<number> = new Set([
+  200, 201, 202, 204, 301, 302, 307, 308, 400, 401, 403, 404, 405, 406, 408, 409, 410, 413, 415, 422, 429, 500, 501,
+  502, 503, 504,
+]);
+
+/** A label from a closed set: a server may say any number, and each would be a series. */
+function codeOf(status: number): string {
+  if (usual.has(status)) return String(status);
+  return status >= 200 && status < 600 ? `${Math.floor(status / 100)}xx` : "other";
 }

@@ -1,5 +1,6 @@
 import type { Resource } from "../core/resource.ts";
 import { err, ok, type Result } from "../core/result.ts";
+import { quote } from "../core/shown.ts";
 import type { ObjectRef, PodQuestion, Subresource } from "./api.ts";
 import type { KubeFailure } from "./failure.ts";
 
@@ -43,9 +44,12 @@ export function withQuery(path: string, query: Readonly<Record<string, string>>)
 
 /** Segments as a path. Names come from other clusters: an empty one would turn a delete into a delete of everything, `..` into another path. */
 export function joined(segments: readonly string[]): Result<string, KubeFailure> {
-  const bad = segments.find((segment) => segment === "" || segment === "." || segment === ".." || /[/%]/.test(segment));
-  if (bad !== undefined) return invalid(`${JSON.stringify(bad.slice(0, 80))} cannot be part of a path`);
+  const bad = segments.find((segment) => segment === "" || segment === "." || segment === ".." || unfit.test(segment));
+  if (bad !== undefined) return invalid(`${quote(bad, 80)} cannot be part of a path`);
   return ok(segments.map((segment) => `/${encodeURIComponent(segment)}`).join(""));
 }
+
+/** What would be read as more than a name, and half a surrogate pair, which no URL can hold. */
+const unfit = /[/%]|\p{Cs}/u;
 
 const invalid = (detail: string): Result<never, KubeFailure> => err({ kind: "invalid", detail });

@@ -8,6 +8,8 @@ export type Rate = { readonly qps: number; readonly burst: number };
 export type RateLimit = {
   /** Waits for its turn; rejects with the signal's reason when it is aborted, and then takes nobody's turn. */
   readonly turn: (signal: AbortSignal) => Promise<void>;
+  /** Whether it is full again and nobody waits: as good as a new one. */
+  readonly isFresh: () => boolean;
 };
 
 /** A rate limit, full at first. */
@@ -62,7 +64,25 @@ export function rateLimit({ qps, burst }: Rate, clock: Clock): RateLimit {
     });
   }
 
-  return { turn };
+  return { turn, isFresh: () => waiting.size === 0 && refilled() >= burst };
+}
+
+const bucketsKept = 256;
+
+/**
+ * Rate limits by key, for connections that come and go: whoever reconnects under the same key finds what was left. Those
+ * that are full again are forgotten when there are many.
+ */
+export function rateLimits(clock: Clock): (key: string, rate: Rate) => RateLimit {
+  const kept = new Map<string, RateLimit>();
+  return (key, rate) => {
+    const found = kept.get(key);
+    if (found !== undefined) return found;
+    if (kept.size >= bucketsKept) for (const [other, limit] of kept) if (limit.isFresh()) kept.delete(other);
+    const made = rateLimit(rate, clock);
+    kept.set(key, made);
+    return made;
+  };
 }
 
 /** Makes requests wait for their turn. A watch does not count: there are few, and each lasts for minutes. */

@@ -18,9 +18,14 @@ export const refusals = {
     fix: "keep one cluster, one user and one context in it, for instance with `kubectl config view --minify --raw --flatten`",
   },
   YamlInvalid: {
-    what: "the text is not YAML, or more aliases than data",
+    what: "the text is not YAML, nests too deep, or is more aliases than data",
     why: "nothing can be read from it",
     fix: "store the output of `kubectl config view --minify --raw --flatten`",
+  },
+  KeyDuplicate: {
+    what: "a mapping has a key twice",
+    why: "one reader takes the first and another the last, so people who look at it may see another server than the operator",
+    fix: "keep one of them; `kubectl config view --minify --raw --flatten` writes each once",
   },
   NotKubeconfig: {
     what: "the YAML is not a kubeconfig",
@@ -58,7 +63,7 @@ export const refusals = {
     fix: "set `server` to the URL of the API server",
   },
   ServerInvalid: {
-    what: "the server is not a plain URL",
+    what: "the server is not a plain URL of 2048 characters at most",
     why: "user names, queries and fragments have no meaning for an API server, and may hide where it really is",
     fix: "write it as https://host:port, with a path only if the server has one",
   },
@@ -138,8 +143,8 @@ export const refusals = {
     fix: "issue the certificate again, or take it from a working kubeconfig",
   },
   ClientKeyInvalid: {
-    what: "client-key-data cannot be read",
-    why: "it must be base64 of a private key in PEM form, without a passphrase, RSA of 8192 bits at most",
+    what: "client-key-data cannot be read or used",
+    why: "it must be base64 of a sound private key in PEM form, without a passphrase, RSA of 8192 bits at most",
     fix: "issue the key again, or take it from a working kubeconfig",
   },
   ClientKeyMismatch: {

@@ -2,6 +2,7 @@
 // there is one.
 
 import { fieldsOf, textOf } from "../core/json.ts";
+import { shown } from "../core/shown.ts";
 import type { KubeFailure } from "./failure.ts";
 import type { HttpResponse } from "./interceptor.ts";
 import { jsonOf } from "./json-text.ts";
@@ -31,8 +32,7 @@ export function tidyWith(conceal: (text: string) => string): Tidy {
       .slice(0, 64 * detailCharsMax)
       .replaceAll(/[\p{C}\p{Z}]+/gu, " ")
       .trim();
-    const safe = conceal(line);
-    return safe.length <= charsMax ? safe : `${safe.slice(0, charsMax - 1)}…`;
+    return shown(conceal(line), charsMax);
   };
 }
 

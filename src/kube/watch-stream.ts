@@ -1,7 +1,8 @@
+import { type Budgets, type OverBudget, overBudget } from "../core/budgets.ts";
 import { fieldsOf, textOf } from "../core/json.ts";
 import type { WatchEvent } from "./api.ts";
 import type { KubeFailure } from "./failure.ts";
-import { jsonOf } from "./json-text.ts";
+import { jsonOf, tooHeavy } from "./json-text.ts";
 import { lineSplitter } from "./line-splitter.ts";
 import { failureOfStatus, quoted, type Tidy } from "./status-failure.ts";
 
@@ -16,14 +17,18 @@ export type WatchStream = {
 };
 
 /** A stream of one JSON object per line. What `onEvent` throws is our own fault and passes through. */
-export function watchStream(onEvent: (event: WatchEvent) => void, lineBytesMax: number, tidy: Tidy): WatchStream {
-  const splitter = lineSplitter(lineBytesMax);
+export function watchStream(onEvent: (event: WatchEvent) => void, budgets: Budgets, tidy: Tidy): WatchStream {
+  const splitter = lineSplitter<string | OverBudget>(
+    budgets["watch-line-bytes"],
+    (line) => tooHeavy(line, budgets) ?? line.toString("utf8"),
+  );
   let events = 0;
 
   function take(chunk: Buffer): KubeFailure | undefined {
     const lines = splitter.take(chunk);
-    if (lines === undefined) return { kind: "garbled", detail: `a line of more than ${lineBytesMax} bytes` };
+    if (lines === undefined) return overBudget("watch-line-bytes", splitter.pendingBytes() + chunk.length, budgets);
     for (const line of lines) {
+      if (typeof line !== "string") return line;
       if (line.trim() === "") continue;
       const read = readEvent(line, tidy);
       if (read.failure !== undefined) return read.failure;

@@ -14,6 +14,8 @@ export type Tally = {
   readonly quick: number;
   /** Lists that a watch forced upon us since one last held for a while. */
   readonly relists: number;
+  /** How often the server went over a budget since a watch last held for a minute. */
+  readonly excesses: number;
 };
 
 /** Where a watch stands. Waiting ends with a resume or, without a resourceVersion, with a list. */
@@ -47,6 +49,9 @@ export const waitMaxMs = 330_000;
 const backoffMinMs = 100;
 const backoffMaxMs = 30_000;
 const credentialBackoffMaxMs = 60_000; // usually a new session comes with new credentials, and ends this one
+const excessBackoffMinMs = 2_000;
+const excessBackoffMaxMs = 120_000; // what was too much once most likely still is, and costs as much to find out
+const excessOverMs = 60_000;
 const missingBackoffMaxMs = 5_000; // once the CRD appears, its objects should be seen soon
 const retryAfterMaxMs = waitMaxMs - backoffMaxMs;
 const quickMs = 1_000;
@@ -55,7 +60,7 @@ const steadyMs = 5_000;
 const resumesMax = 5;
 
 /** How every watch begins. */
-export const startWatch = (): WatchStep => list({ failures: 0, resumes: 0, quick: 0, relists: 0 });
+export const startWatch = (): WatchStep => list({ failures: 0, resumes: 0, quick: 0, relists: 0, excesses: 0 });
 
 /**
  * The next state, and what to do in it; `random` in [0, 1) spreads the waits. An input that does not fit the state
@@ -69,18 +74,21 @@ export const startWatch = (): WatchStep => list({ failures: 0, resumes: 0, quick
  *  listing   listFailed notFound                    waiting   back off, 5 s at most, then list
  *  listing   listFailed unauthorized, forbidden     waiting   back off, 60 s at most, then list
  *  listing   listFailed throttled                   waiting   as long as asked and a back-off, then list
+ *  listing   listFailed overBudget                  waiting   back off, from 2 s up to 120 s, then list
  *  listing   listFailed anything else               waiting   back off, 30 s at most, then list
  *  watching  delivered                              watching  nothing; the newest version seen is remembered
  *  watching  closed                                 watching  watch on, at once
  *  watching  closed within 1 s, third in a row      waiting   back off, then resume: as any failed resume
  *  watching  watchFailed gone, notFound, invalid…   listing   list at once; repeated: back off first
+ *  watching  watchFailed overBudget                 waiting   back off, from 2 s up to 120 s, then list
  *  watching  watchFailed anything else              waiting   back off as above, then resume
  *  watching  the fifth failed resume in a row       waiting   back off, then list
  *  waiting   waited                                 listing   list                       (resumeAt: none)
  *  waiting   waited                                 watching  watch from resumeAt
  *
  * A watch that delivered something or lived for 5 s ends a row of failures. Only one that lived for 5 s ends a row of
- * forced lists: a server that serves each watch one event and then declares it gone must not be listed without pause.
+ * forced lists: a server that serves each watch one event and then declares it gone must not be listed without pause. And
+ * only one that lived for a minute ends a row of budgets exceeded: what a server sends in between costs it nothing.
  */
 export function step(state: WatchState, input: WatchInput, random: number): WatchStep {
   switch (state.at) {
@@ -122,6 +130,7 @@ function listed(tally: Tally, resourceVersion: string, random: number): WatchSte
 
 function listFailed(tally: Tally, failure: KubeFailure, random: number): WatchStep {
   if (failure.kind === "gone") return relist(tally, random);
+  if (failure.kind === "overBudget") return excess(tally, random);
   const failures = tally.failures + 1;
   const maxMs = failure.kind === "notFound" ? missingBackoffMaxMs : backoffMaxOf(failure);
   return wait({ ...tally, failures }, undefined, delayMs(failure, backoffMs(failures, maxMs, random)));
@@ -156,6 +165,8 @@ function watchFailed(
     case "exists":
     case "conflict":
       return relist(tally, random);
+    case "overBudget":
+      return excess(tally, random);
     case "unreachable":
     case "unauthorized":
     case "forbidden":
@@ -171,6 +182,7 @@ function afterWatch({ tally, delivered: heard }: Watching, livedMs: number): Tal
     ...tally,
     ...(steady || heard ? { failures: 0, resumes: 0 } : {}),
     ...(steady ? { relists: 0 } : {}),
+    ...(livedMs >= excessOverMs ? { excesses: 0 } : {}),
   };
 }
 
@@ -194,14 +206,22 @@ function relist(before: Tally, random: number): WatchStep {
   return before.relists === 0 ? list(tally) : wait(tally, undefined, backoffMs(before.relists, backoffMaxMs, random));
 }
 
+/** Resuming would bring the same again; a list may not. */
+function excess(before: Tally, random: number): WatchStep {
+  const excesses = before.excesses + 1;
+  const wholeMs = Math.min(excessBackoffMaxMs, excessBackoffMinMs * 2 ** (excesses - 1));
+  return wait({ ...before, excesses }, undefined, spread(wholeMs, random));
+}
+
 const backoffMaxOf = ({ kind }: KubeFailure): number =>
   kind === "unauthorized" || kind === "forbidden" ? credentialBackoffMaxMs : backoffMaxMs;
 
 /** Doubles with each failure in a row; between half and the whole of it, so that many watches do not return as one. */
 function backoffMs(failures: number, maxMs: number, random: number): number {
-  const wholeMs = Math.min(maxMs, backoffMinMs * 2 ** (failures - 1));
-  return Math.ceil(wholeMs * (0.5 + random / 2));
+  return spread(Math.min(maxMs, backoffMinMs * 2 ** (failures - 1)), random);
 }
+
+const spread = (wholeMs: number, random: number): number => Math.ceil(wholeMs * (0.5 + random / 2));
 
 function delayMs(failure: KubeFailure, ownMs: number): number {
   if (failure.kind !== "throttled" || !(failure.retryAfterMs > 0)) return ownMs;

@@ -5,7 +5,7 @@ import { fieldsOf, textOf } from "../core/json.ts";
 import type { AgentServer } from "../sim/agent/agent.ts";
 import { storages } from "../sim/storages.ts";
 import type { Change } from "../sim/store.ts";
-import { type ApiAccess, follow, type StoredObject } from "./api-stream.ts";
+import { type ApiAccess, follow, informersRetry, type StoredObject } from "./api-stream.ts";
 import { SyncSender } from "./sync-send.ts";
 
 type Listener = (change: Change) => void;
@@ -56,7 +56,7 @@ export class ApiMirror {
             },
             changed: (type: Change["type"], object: StoredObject) => this.#change(held, type, object),
           };
-          void follow(this.#access, held.path, follower, this.#ending.signal);
+          void follow(this.#access, held.path, follower, this.#ending.signal, informersRetry);
         });
       }),
     );

@@ -17,13 +17,25 @@ export type Follower = {
   readonly changed: (type: "ADDED" | "MODIFIED" | "DELETED", object: StoredObject) => void;
 };
 
-const retryMsMin = 500;
-const retryMsMax = 10_000;
+/** How long somebody waits before the next try: at first, at most, and how much more by chance, as a share of that. */
+export type Retry = { readonly msMin: number; readonly msMax: number; readonly jitter: number };
+
+const prompt: Retry = { msMin: 500, msMax: 10_000, jitter: 0 };
+
+/** As Kilo's informers wait. After an outage of a minute most of its agents have checked in before they hear anything. */
+export const informersRetry: Retry = { msMin: 800, msMax: 30_000, jitter: 1 };
+
 const watchS = 300;
 
 /** Follows a kind until the signal is aborted. What goes wrong is tried again, ever more slowly. */
-export async function follow(access: ApiAccess, path: string, follower: Follower, signal: AbortSignal): Promise<void> {
-  let waitMs = retryMsMin;
+export async function follow(
+  access: ApiAccess,
+  path: string,
+  follower: Follower,
+  signal: AbortSignal,
+  { msMin, msMax, jitter }: Retry = prompt,
+): Promise<void> {
+  let waitMs = msMin;
   let version: string | undefined;
   while (!signal.aborted) {
     try {
@@ -32,15 +44,15 @@ export async function follow(access: ApiAccess, path: string, follower: Follower
         version = list.version;
         follower.listed(list.items);
       }
-      waitMs = retryMsMin;
+      waitMs = msMin;
       version = await watchOnce(access, `${path}?watch=1&timeoutSeconds=${watchS}&resourceVersion=${version}`, {
         version,
         follower,
         signal,
       });
     } catch {
-      await sleep(waitMs, undefined, { signal }).catch(() => undefined);
-      waitMs = Math.min(retryMsMax, waitMs * 2);
+      await sleep(waitMs * (1 + jitter * Math.random()), undefined, { signal }).catch(() => undefined);
+      waitMs = Math.min(msMax, waitMs * 2);
     }
   }
 }

@@ -96,14 +96,20 @@ export class LabCluster {
 
   /** Creates the Node object of a node, as its kubelet would. */
   async register({ name, podCidr, address }: LabNode, options: NodeOptions = {}, as = name): Promise<void> {
-    const keepalive = options.keepalive === false ? {} : { "kilo.squat.ai/persistent-keepalive": "25" };
-    const annotations = { "node.alpha.kubernetes.io/ttl": "0", ...keepalive, ...options.annotations };
+    const annotations = {
+      "node.alpha.kubernetes.io/ttl": "0",
+      "kilo.squat.ai/persistent-keepalive": "25",
+      ...options.annotations,
+    };
     await this.ask("POST", "/api/v1/nodes", {
       metadata: { name: as, annotations, labels: { "kubernetes.io/hostname": as, ...options.labels } },
       spec: { podCIDR: podCidr, podCIDRs: [podCidr] },
     });
     const external = options.hasExternalIp === false ? [] : [{ type: "ExternalIP", address }];
-    const internal = { type: "InternalIP", address: options.internal?.replace(/\/.*/, "") ?? address };
+    const internal = {
+      type: "InternalIP",
+      address: options.internal?.replace(/\/.*/, "") ?? options.inside ?? address,
+    };
     await this.ask("PATCH", `/api/v1/nodes/${as}/status`, { status: { addresses: [internal, ...external] } });
   }
 

@@ -6,6 +6,12 @@ import type { ServerClient } from "../../test/support/server-client.mjs";
 import { peerDefinition } from "../sim/peer-definition.ts";
 import { waitFor } from "./unmet.ts";
 
+/** A Secret on any cluster that a scenario binds a token to; it ends with the scenario. */
+export const revocable = { name: "revocable", secretsPath: "/api/v1/namespaces/kube-system/secrets" };
+
+/** The namespace of the operator: its Lease is there. */
+export const operatorNamespace = "causeway-system";
+
 /** The namespace of meshes and kubeconfigs. */
 export const meshNamespace = "kilo-system";
 
@@ -69,7 +75,7 @@ export async function installLocal(admin: ServerClient, secrets: readonly string
     await apply(admin, { ...object, metadata, ...(named === undefined ? {} : { rules: named }) });
   }
   await served(admin, "/apis/kilo.squat.ai/v1alpha1/clustermeshes");
-  return await tokenFor(admin, "causeway-system", "causeway");
+  return await tokenFor(admin, operatorNamespace, "causeway");
 }
 
 /** Prepares any other cluster; answers with the operator's token. */

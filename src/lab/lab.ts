@@ -14,7 +14,7 @@ import {
 import type { AgentKind } from "./agent-kind.ts";
 import { LabCluster, peersPath, serviceCidrOf } from "./cluster.ts";
 import { apiAddress, attach, layFabric, operatorAddress } from "./fabric.ts";
-import { installKilo, installLocal, installRemote, meshNamespace } from "./install.ts";
+import { installKilo, installLocal, installRemote, meshNamespace, operatorNamespace, revocable } from "./install.ts";
 import { Namespace } from "./namespace.ts";
 import { OperatorHost } from "./operator.ts";
 
@@ -143,7 +143,11 @@ async function resetCluster(cluster: LabCluster, isHub: boolean): Promise<void> 
       await cluster.admin.request("PATCH", path, free, "application/merge-patch+json");
     }
     await cluster.ask("DELETE", `/api/v1/namespaces/${meshNamespace}/secrets`);
+    // An operator that was killed has not given its Lease back, and the next one would wait for it.
+    await cluster.ask("DELETE", `/apis/coordination.k8s.io/v1/namespaces/${operatorNamespace}/leases`);
   }
+  // Only a scenario that failed leaves it.
+  await cluster.admin.request("DELETE", `${revocable.secretsPath}/${revocable.name}`);
   await cluster.ask("DELETE", peersPath);
   await cluster.ask("DELETE", "/api/v1/nodes");
 }

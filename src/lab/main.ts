@@ -104,6 +104,7 @@ async function withTools(agents: readonly FoundAgent[], flags: Flags): Promise<n
     if (typeof played === "number") return played;
     if (folder !== undefined) writeReport(folder, played, { agent: agent.kind, scenarios });
     worst = Math.max(worst, conclude(played, chosen.length));
+    if (troupe.isStopped) return 1;
     results.push(played);
   }
   const [kg, model] = results;

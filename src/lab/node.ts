@@ -18,13 +18,13 @@ export type Cable = (host: Namespace) => Promise<void>;
 export type NodeOptions = {
   readonly name?: string;
   readonly number?: number;
-  /** Whether the node has Kilo's annotation `persistent-keepalive: 25`; it has, if nothing is said. */
-  readonly keepalive?: boolean;
   readonly annotations?: Readonly<Record<string, string>>;
   readonly labels?: Readonly<Record<string, string>>;
   /** Whether the Node says its ExternalIP; it does, if nothing is said. */
   readonly hasExternalIp?: boolean;
   readonly cable?: Cable;
+  /** The address that it has behind that cable, which its Node says then. */
+  readonly inside?: string;
   /** A second address of `eth0`, with its mask: the internal IP that Kilo finds. */
   readonly internal?: string;
   readonly address6?: string;

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isReady } from "../../test/support/guarded-processes.mjs";
 import { operatorAddress } from "./fabric.ts";
+import { operatorNamespace } from "./install.ts";
 import type { HostProcess, Namespace } from "./namespace.ts";
 
 const bin = fileURLToPath(new URL("../../bin/causeway.js", import.meta.url));
@@ -46,7 +47,7 @@ export class OperatorHost {
       "--log-level=debug",
       ...args,
     ];
-    const child = this.#host.start(`operator-${this.#started}`, command, { POD_NAMESPACE: "causeway-system" });
+    const child = this.#host.start(`operator-${this.#started}`, command, { POD_NAMESPACE: operatorNamespace });
     this.#running.add(child);
     await child.until(() => isReady(`http://${operatorAddress}:${port}/healthz`));
     const end = async (graceMs: number): Promise<void> => {

@@ -10,25 +10,36 @@ import { demand, waitFor } from "./unmet.ts";
 /** The time between two pings. */
 export const pingMs = 100;
 
-/**
- * The gap that one Peer write may cost pairs that it has nothing to do with. Every agent writes its whole device again:
- * mostly 0.1 s, but if both ends do so within milliseconds, one may hold a session that the other has dropped, and
- * WireGuard calls again only after 15 s without an answer. The rest is for the handshake.
- */
-export const writePings = 200;
+/** The longest gap that paced writes may cost pairs between clusters that they have nothing to do with. */
+export const innocentPings = 3;
 
-/** How late an answer may be and still count. */
+/**
+ * The longest gap where two agents may write their devices at the same moment: those of one cluster whenever a Peer of
+ * it is written, those of two when a lone change of an endpoint or a key goes to all at once. Handshakes that cross are
+ * tried again after 5 s. A session that only one end has dropped is mended after 15 s, and is not let pass.
+ */
+export const crossedPings = 60;
+
+/** How late an answer may be and the ping still not be lost. */
 const lateMs = 1_000;
 
-/** One ping: when it was sent, and whether it was answered. */
-export type Ping = { readonly atMs: number; isAnswered: boolean };
+/** One ping: when it was sent, and when its answer came, if one came. */
+export type Ping = { readonly atMs: number; answeredMs: number | undefined };
+
+/** Whether a ping was answered within a second; if not, it is lost. */
+export const isAnswered = ({ atMs, answeredMs }: Ping): boolean =>
+  answeredMs !== undefined && answeredMs - atMs <= lateMs;
 
 /** What became of the pings of one pair. */
 export type PairLoss = {
   readonly pair: string;
   readonly sent: number;
   readonly lost: number;
-  /** The longest time without an answer, in pings. */
+  /**
+   * The longest time from a ping to the next answer of any ping, in pings, rounded; pings that are answered before the
+   * next one is sent have none. WireGuard keeps packets while it waits for a handshake: all may be answered, and none
+   * lost, although the pair was out.
+   */
   readonly gap: number;
 };
 
@@ -51,24 +62,23 @@ export class PingLog {
       const isRefused = match[2] === "From";
       // Silence is told of when the next ping is sent. A refusal comes at once: one that is slow comes after the silence.
       const ageMs = Number(/time=([\d.]+) ms/.exec(line)?.[1] ?? (isRefused ? 0 : pingMs));
-      // WireGuard keeps packets while it waits for a handshake. Those that come out of the queue must not hide the wait.
-      const isAnswered = match[2]?.endsWith("bytes from") === true && ageMs <= lateMs;
-      this.#note(Number(match[3]), Number(match[1]) * 1_000 - ageMs, isAnswered);
+      const ping = this.#noted(Number(match[3]), Number(match[1]) * 1_000 - ageMs);
+      // By the round trip, which the kernel times: the line itself may have been written later on a busy machine.
+      if (match[2]?.endsWith("bytes from") === true) ping.answeredMs ??= ping.atMs + ageMs;
     }
   }
 
   /** Pings that nothing was heard of were sent between those that something was heard of. */
-  #note(sequence: number, atMs: number, isAnswered: boolean): void {
+  #noted(sequence: number, atMs: number): Ping {
     const known = this.pings[sequence - 1];
-    if (known !== undefined) {
-      known.isAnswered ||= isAnswered;
-      return;
-    }
+    if (known !== undefined) return known;
     const before = this.pings.length;
     for (let each = before + 1; each < sequence; each += 1) {
-      this.pings.push({ atMs: atMs - (sequence - each) * pingMs, isAnswered: false });
+      this.pings.push({ atMs: atMs - (sequence - each) * pingMs, answeredMs: undefined });
     }
-    this.pings.push({ atMs, isAnswered });
+    const ping: Ping = { atMs, answeredMs: undefined };
+    this.pings.push(ping);
+    return ping;
   }
 }
 
@@ -164,7 +174,7 @@ export class Pings {
       () => {
         const fromMs = Date.now() - lateMs;
         const open = this.#chosen(which).filter(({ pings }) =>
-          pings.slice(-20).some(({ atMs, isAnswered }) => isAnswered && atMs >= fromMs),
+          pings.slice(-20).some((ping) => isAnswered(ping) && ping.atMs >= fromMs),
         );
         demand(open.length === 0, `${open.map(({ pair }) => pair).join(" ")} is open`);
         return true;
@@ -193,7 +203,7 @@ export class Pings {
     const fromMs = Date.now() - lateMs - 10 * pingMs;
     const isOpen = ({ pings }: PairPings): boolean => {
       const last = pings.slice(-10);
-      return last.length === 10 && last.every(({ atMs, isAnswered }) => isAnswered && atMs >= fromMs);
+      return last.length === 10 && last.every((ping) => isAnswered(ping) && ping.atMs >= fromMs);
     };
     return this.#chosen(which)
       .filter((pair) => !isOpen(pair))
@@ -222,22 +232,29 @@ export function lossOf(
   pings: readonly Ping[],
   { fromMs, untilMs }: { readonly fromMs: number; readonly untilMs: number },
 ): PairLoss {
-  let [sent, lost, gap, run] = [0, 0, 0, 0];
-  for (const { atMs, isAnswered } of pings) {
-    if (atMs < fromMs || atMs > untilMs) continue;
-    sent += 1;
-    run = isAnswered ? 0 : run + 1;
-    if (!isAnswered) lost += 1;
-    gap = Math.max(gap, run);
-  }
-  return { pair, sent, lost, gap };
+  const chosen = pings.filter(({ atMs }) => atMs >= fromMs && atMs <= untilMs);
+  const lost = chosen.filter((ping) => !isAnswered(ping)).length;
+  return { pair, sent: chosen.length, lost, gap: gapOf(chosen) };
 }
 
-/** The pair with the longest gap, in words: `0 of 1200 pings lost`, `31 of 1200 pings lost, worst gap 0.4 s (a1>b2)`. */
+/** The gap of pings, in the order they were sent; without an answer after it, a gap lasts until a ping would follow. */
+function gapOf(pings: readonly Ping[]): number {
+  const arrivals = pings.flatMap(({ answeredMs }) => answeredMs ?? []).sort((one, other) => one - other);
+  const endMs = (pings.at(-1)?.atMs ?? 0) + pingMs;
+  let [next, gapMs] = [0, 0];
+  for (const { atMs, answeredMs = Infinity } of pings) {
+    if (answeredMs - atMs <= pingMs) continue;
+    while ((arrivals[next] ?? Infinity) < atMs) next += 1;
+    gapMs = Math.max(gapMs, (arrivals[next] ?? endMs) - atMs);
+  }
+  return Math.round(gapMs / pingMs);
+}
+
+/** The pair with the longest gap, in words: `0 of 1200 pings lost`, `0 of 1200 pings lost, worst gap 0.4 s (a1>b2)`. */
 export function summary(losses: readonly PairLoss[]): string {
   const [sent, lost] = [total(losses, "sent"), total(losses, "lost")];
   const worst = worstOf(losses);
-  if (worst === undefined || lost === 0) return `${lost} of ${sent} pings lost`;
+  if (worst === undefined || worst.gap === 0) return `${lost} of ${sent} pings lost`;
   return `${lost} of ${sent} pings lost, worst gap ${seconds(worst.gap)} (${worst.pair})`;
 }
 

@@ -2,7 +2,6 @@
 
 import { attach, fabricAddress } from "./fabric.ts";
 import type { Lab } from "./lab.ts";
-import type { Namespace } from "./namespace.ts";
 import type { Cable } from "./node.ts";
 
 const insideRouter = "192.168.77.1";
@@ -15,7 +14,6 @@ export type Face = { readonly address: string; readonly ports: string };
 
 /** A masquerading router. */
 export type Router = {
-  readonly host: Namespace;
   /** Connects a node behind the router. */
   readonly cable: Cable;
   /** Forgets every mapping and shows another face, as after a reconnect. */
@@ -32,7 +30,6 @@ export async function makeRouter(lab: Lab, face: Face): Promise<Router> {
     iptables -A FORWARD -s ${insideAddress} -j ACCEPT
     iptables -A FORWARD -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT`);
   return {
-    host,
     cable: async (node) => {
       await host.run(`
         ip link add inside type veth peer name eth0 netns ${node.pid}

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import type { Lab } from "./lab.ts";
-import { lossOf, type Ping, pingMs, worstOf } from "./pings.ts";
+import { isAnswered, lossOf, type Ping, pingMs, worstOf } from "./pings.ts";
 import { connected, Stage, type StageEvent } from "./stage.ts";
 import { KnownFault } from "./unmet.ts";
 
@@ -125,11 +125,12 @@ function timelineOf(all: ReadonlyMap<string, readonly Ping[]>, beganMs: number):
   return Object.fromEntries(
     Array.from(all, ([pair, pings]) => {
       const changes: [number, boolean][] = [];
-      for (const { atMs, isAnswered } of pings) {
-        if (changes.at(-1)?.[1] !== isAnswered) changes.push([Math.round(atMs - beganMs), isAnswered]);
+      for (const ping of pings) {
+        const isOpen = isAnswered(ping);
+        if (changes.at(-1)?.[1] !== isOpen) changes.push([Math.round(ping.atMs - beganMs), isOpen]);
       }
       const last = pings.at(-1);
-      if (last !== undefined) changes.push([Math.round(last.atMs - beganMs), last.isAnswered]);
+      if (last !== undefined) changes.push([Math.round(last.atMs - beganMs), isAnswered(last)]);
       return [pair, changes];
     }),
   );

@@ -7,7 +7,9 @@ import { type ClusterName, clusterNames, type Lab } from "./lab.ts";
 import type { LabNode, NodeOptions } from "./node.ts";
 import type { LabOperator } from "./operator.ts";
 import { PeerWatch } from "./peer-watch.ts";
+import { both, isInside } from "./pairs.ts";
 import { type PairFilter, type PairLoss, Pings, seconds, summary, total, worstOf } from "./pings.ts";
+import { together } from "./together.ts";
 import { demand, Unmet, waitFor } from "./unmet.ts";
 
 /** Something that happened at a moment, for the timeline. */
@@ -74,14 +76,12 @@ export class Stage {
 
   /** Nodes join, and announce themselves. */
   async raise(cast: Cast): Promise<void> {
-    await Promise.all(
+    await together(
       clusterNames.map(async (name) => {
         const wanted = cast[name] ?? 0;
         const options = typeof wanted === "number" ? Array.from({ length: wanted }, () => ({})) : wanted;
         const cluster = this.cluster(name);
-        const nodes = await Promise.all(
-          options.map((each, index) => cluster.prepareNode({ number: index + 1, ...each })),
-        );
+        const nodes = await together(options.map((each, index) => cluster.prepareNode({ number: index + 1, ...each })));
         // One after the other: agents that start together give themselves the same address and announce it.
         for (const node of nodes) {
           node.startAgent();
@@ -154,7 +154,7 @@ export class Stage {
 
   /** The same for nodes that have been raised. */
   async join(members: readonly ClusterName[], options: ConnectOptions = {}): Promise<LabOperator> {
-    await Promise.all(members.slice(1).map((name) => this.lab.putKubeconfig(this.cluster(name))));
+    await together(members.slice(1).map((name) => this.lab.putKubeconfig(this.cluster(name))));
     await this.putMesh(members, options);
     await this.watchPeers();
     this.pings.between(this.nodes());
@@ -213,12 +213,25 @@ export class Stage {
     return summary(losses);
   }
 
-  /** Fails if any pair had a longer gap since a moment; answers with the numbers, in words. */
-  async demandGapsBelow(pingsMax: number, fromMs: number, which?: PairFilter): Promise<string> {
+  /** Fails if any pair had a gap of that length since a moment; answers with the numbers, in words. */
+  async demandGapsBelow(pings: number, fromMs: number, which?: PairFilter): Promise<string> {
+    return await this.#demandGaps(pings - 1, `below ${seconds(pings)}`, fromMs, which);
+  }
+
+  /** The same, if any pair had a longer one. */
+  async demandGapsUpTo(pings: number, fromMs: number, which?: PairFilter): Promise<string> {
+    return await this.#demandGaps(pings, `at most ${seconds(pings)}`, fromMs, which);
+  }
+
+  /** What pairs inside the clusters had since a moment, in words. Kilo decides that, so nothing is demanded. */
+  async tellInside(fromMs: number, which: PairFilter = () => true): Promise<string> {
+    return summary(await this.lossSince(fromMs, both(isInside, which)));
+  }
+
+  async #demandGaps(pingsMax: number, limit: string, fromMs: number, which?: PairFilter): Promise<string> {
     const losses = await this.lossSince(fromMs, which);
     demand(losses.length > 0, "no pings were sent");
-    const worst = worstOf(losses)?.gap ?? 0;
-    demand(worst < pingsMax, `${summary(losses)}; it must be below ${seconds(pingsMax)}`);
+    demand((worstOf(losses)?.gap ?? 0) <= pingsMax, `${summary(losses)}; it must be ${limit}`);
     return summary(losses);
   }
 

@@ -54,6 +54,11 @@ export class Troupe {
     for (const child of this.#children) if (child.connected) child.disconnect();
   }
 
+  /** Whether somebody had it end before everything was played. */
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
   /** Answers when no lab is left. */
   async ended(): Promise<void> {
     await Promise.all([...this.#children].map((child) => once(child, "exit")));

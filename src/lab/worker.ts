@@ -42,6 +42,7 @@ async function work({ agent, tools, logs }: WorkerOrders): Promise<void> {
 }
 
 function crash(error: unknown): void {
+  if (!process.connected) return; // the lab is being closed under whoever was at work in it
   console.error(error);
   process.exit(1);
 }

@@ -6,12 +6,12 @@ import type { Cidr } from "../core/net/cidr.ts";
 import { fieldsOf } from "../core/json.ts";
 import type { Operation } from "../core/plan.ts";
 import { pruningPatch, type WrittenKind } from "../core/provider.ts";
-import type { Resource } from "../core/resource.ts";
+import { refOf } from "../core/resource.ts";
 import { err, ok, type Result } from "../core/result.ts";
 import type { Session } from "../fleet/session.ts";
-import type { ObjectRef } from "../kube/api.ts";
 import type { KubeFailure } from "../kube/failure.ts";
 import { messageOf } from "../kube/thrown.ts";
+import type { Turn } from "./pace.ts";
 
 /** The annotation that a touch writes: Kilo only looks again at what has changed. */
 export const touchedAnnotation = "causeway.dev/touched";
@@ -38,6 +38,15 @@ export type ApplyInput = {
   readonly isAllowed: (operation: Operation) => boolean;
   /** Whether the plan still stands; asked before anything is removed. */
   readonly isCurrent: () => boolean;
+  /** Where writes are kept apart; they come one by one then. */
+  readonly pace?:
+    | {
+        /** Waits for the moment of a write. */
+        readonly turn: (operation: Operation) => Promise<Turn>;
+        /** Whether it is what the latest plan would do next; asked when the moment has come. */
+        readonly isNext: (operation: Operation) => boolean;
+      }
+    | undefined;
   readonly onOperation: (operation: Operation, failure: KubeFailure | undefined, ms: number) => void;
   readonly nowIso: () => string;
   readonly monotonicMs: () => number;
@@ -50,28 +59,41 @@ const togetherMax = 8;
 export async function applyOperations(input: ApplyInput): Promise<ApplyOutcome> {
   const failed: FailedOperation[] = [];
   const stuck: [Cidr, true][] = [];
+  const forbidden = new Set<string>();
   let applied = 0;
   let waiting = false;
   let index = 0;
   while (index < input.operations.length) {
     input.signal.throwIfAborted();
-    const wave = nextWave(input.operations, index);
+    const wave = nextWave(input.operations, index, input.pace === undefined ? togetherMax : 1);
     index += wave.length;
-    if ((wave[0]?.action === "delete" || wave[0]?.releases === true) && !input.isCurrent()) {
-      return { applied, failed, skipped: input.operations.length - index + wave.length, waiting };
-    }
+    // With a pace that is asked when the moment has come.
+    if (input.pace === undefined && !stands(wave, input)) break;
     for (const { claims } of wave.filter((operation) => !input.isAllowed(operation))) {
       waiting = true;
       for (const claim of claims.before) stuck.push([claim, true]);
     }
-    const allowed = wave.filter(input.isAllowed);
+    const wanted = wave.filter(input.isAllowed);
+    for (const { claims } of wanted.filter((operation) => forbidden.has(rightFor(operation)))) {
+      for (const claim of claims.before) stuck.push([claim, true]);
+    }
+    const allowed = wanted.filter((operation) => !forbidden.has(rightFor(operation)));
     const taken = new CidrIndex(stuck);
     const free = allowed.filter((operation) => !needs(operation, taken));
     // Whoever waits for a range keeps what it has meanwhile.
     for (const { claims } of allowed.filter((operation) => !free.includes(operation))) {
       for (const claim of claims.before) stuck.push([claim, true]);
     }
+    const [next] = free;
+    if (next === undefined) continue;
+    const turn = await input.pace?.turn(next);
+    // Nothing that was true before the wait need be so any more.
+    if (turn !== undefined && !(stands(free, input) && input.isAllowed(next) && input.pace?.isNext(next) === true)) {
+      turn.giveBack();
+      break;
+    }
     const results = await Promise.all(free.map((operation) => carryOut(operation, input)));
+    turn?.done();
     let fatal = false;
     for (const [position, result] of results.entries()) {
       const operation = free[position];
@@ -82,23 +104,38 @@ export async function applyOperations(input: ApplyInput): Promise<ApplyOutcome> 
       }
       failed.push({ operation, failure: result.error });
       for (const claim of operation.claims.before) stuck.push([claim, true]);
-      fatal ||= !isAboutTheObject(result.error);
+      if (result.error.kind === "forbidden") forbidden.add(rightFor(operation));
+      else fatal ||= !isAboutTheObject(result.error);
     }
     if (fatal) break;
   }
   return { applied, failed, skipped: input.operations.length - applied - failed.length, waiting };
 }
 
+/** Whether a wave may begin: what takes something away needs a plan that still stands. */
+const stands = ([first]: readonly Operation[], { isCurrent }: ApplyInput): boolean =>
+  (first?.action !== "delete" && first?.releases !== true) || isCurrent();
+
 /** It is about this object; the next one may be accepted. Anything else would happen to the next one too. */
 const isAboutTheObject = ({ kind }: KubeFailure): boolean =>
   kind === "invalid" || kind === "exists" || kind === "conflict" || kind === "notFound";
 
-function nextWave(operations: readonly Operation[], start: number): readonly Operation[] {
+/**
+ * What one right covers: it may be there for one kind, verb or namespace, and not for another. Where ranges change hands
+ * the order counts, and whatever is forbidden ends it for the kind.
+ */
+function rightFor({ kind, action, name, claims }: Operation): string {
+  const isOrdered = claims.before.length + claims.after.length > 0;
+  const namespace = name.includes("/") ? name.slice(0, name.indexOf("/")) : "";
+  return JSON.stringify([kind, namespace, isOrdered ? "any" : action]);
+}
+
+function nextWave(operations: readonly Operation[], start: number, max: number): readonly Operation[] {
   const first = operations[start];
   if (first === undefined) return [];
   if (first.action !== "create" && first.action !== "delete") return [first];
   let end = start + 1;
-  while (end < operations.length && end - start < togetherMax && operations[end]?.action === first.action) end += 1;
+  while (end < operations.length && end - start < max && operations[end]?.action === first.action) end += 1;
   return operations.slice(start, end);
 }
 
@@ -120,12 +157,6 @@ async function carryOut(operation: Operation, input: ApplyInput): Promise<Result
   } finally {
     answered();
   }
-}
-
-/** Operations name a namespaced object `<namespace>/<name>`. */
-function refOf({ namespaced }: Resource, name: string): ObjectRef {
-  const slash = namespaced ? name.indexOf("/") : -1;
-  return slash === -1 ? { name } : { namespace: name.slice(0, slash), name: name.slice(slash + 1) };
 }
 
 async function write(

@@ -1,7 +1,7 @@
 import type { CiliumPorts } from "../cilium/ports.ts";
 import { chainProblem } from "../pki/chain.ts";
 import { inspectCertificates, keyMatches } from "../pki/inspect.ts";
-import { issueLeaf } from "../pki/issue.ts";
+import { issueLeaf, issueProblem } from "../pki/issue.ts";
 
 /** What the Cilium provider leaves to code that may use cryptography. */
 export const ciliumPorts: CiliumPorts = {
@@ -18,5 +18,6 @@ export const ciliumPorts: CiliumPorts = {
     }),
   chainProblem,
   keyMatches,
+  issueProblem: (order) => issueProblem({ ...order, usage: "client" }),
   issue: (order) => issueLeaf({ ...order, usage: "client" }),
 };

@@ -20,7 +20,7 @@ import { defaultOperatorFlags, type OperatorFlags } from "./flag-table.ts";
 import type { Environment } from "./flags.ts";
 import { hubbleProbe } from "./hubble-probe.ts";
 import type { Sources } from "./operator.ts";
-import { ownAccess } from "./surroundings.ts";
+import { machineNames, ownAccess } from "./surroundings.ts";
 
 /** Why nothing can be started. */
 export type MeshesError = {
@@ -69,6 +69,8 @@ export async function ciliumSetup(
     mgmtNamespace: namespace,
     instance: nodeId,
     meshCheckIntervalMs: flags.meshCheckIntervalMs,
+    globalAnnotations: flags.globalAnnotations,
+    trustUnmarkedClusters: flags.trustUnmarkedClusters,
     ports: ciliumPorts,
   });
   const sources: CiliumSetup["sources"] = (dial) => ({
@@ -83,11 +85,17 @@ export async function ciliumSetup(
           }),
         }
       : {}),
-    probe: hubbleProbe(runtime),
+    probe: hubbleProbe({ runtime, lookup: machineNames(clock).addressesOf, allowsPlaintext: flags.hubblePlaintext }),
     secrets: (onChange) => {
       const api = apiOf(dial("management plane", mgmt.value));
       const plane = watchManagementPlane(
-        { api, clusterResource: flags.mgmtClusterResource, namespace, runtime },
+        {
+          api,
+          clusterResource: flags.mgmtClusterResource,
+          namespace,
+          trustUnmarkedClusters: flags.trustUnmarkedClusters,
+          runtime,
+        },
         onChange,
       );
       return { ...plane, stop: () => plane.stop().finally(() => api.close()) };

@@ -5,22 +5,37 @@
 //   converge/<cluster>   carries out what differs on one target
 //   report/<intent>      writes finalizer, status and events of one intent
 
+import { defaultRules, gatePlan, type GateRules } from "../core/gate.ts";
 import { canonicalText } from "../core/json.ts";
 import type { Operation, Plan } from "../core/plan.ts";
-import { forceAnnotation, type Provider, type Remainder, type Report } from "../core/provider.ts";
+import { forceAnnotation, type Provider, type Report } from "../core/provider.ts";
 import type { ApplyReport } from "../core/status.ts";
 import { type ClusterId, lastSeen } from "../core/world.ts";
-import type { Fleet } from "../fleet/fleet.ts";
+import { type Fleet, namesOf } from "../fleet/fleet.ts";
 import type { IntentRecord } from "../fleet/intent-feed.ts";
 import type { ChangeOrigin } from "../fleet/session.ts";
 import { asWorldFailure, type KubeFailure } from "../kube/failure.ts";
 import type { Runtime } from "../kube/runtime.ts";
 import { applyOperations, type FailedOperation } from "./apply.ts";
+import { Collisions } from "./collisions.ts";
+import { type LeavingProgress, releaseLeft, releaseUnnamed } from "./leaving.ts";
 import { measureState } from "./measure-state.ts";
 import type { Metrics } from "./metrics.ts";
+import { NamePatience } from "./name-patience.ts";
 import { Patience } from "./patience.ts";
-import { OwedTouches } from "./owed-touches.ts";
-import { graceBegins, type Graces, type PlanState, runningGraces, stateOf } from "./plan-state.ts";
+import { OwedWrites } from "./owed-writes.ts";
+import { Pace } from "./pace.ts";
+import { passPace } from "./pass-pace.ts";
+import { gatherMsMin, PlanPace } from "./plan-pace.ts";
+import {
+  graceBegins,
+  type Graces,
+  type PlanState,
+  remaindersOf,
+  runningGraces,
+  stateOf,
+  textOfWork,
+} from "./plan-state.ts";
 import { needsWriting, type ReportInput, stepFor, writeReport } from "./report.ts";
 import type { Outcome, Scheduler, SchedulerOptions } from "./scheduler.ts";
 
@@ -35,6 +50,8 @@ export type EngineOptions<Intent, Fact, Facts, P extends Plan> = {
   readonly identity: string;
   /** How long a deleted intent waits for a cluster that is not reached. */
   readonly finalizerWaitMs: number;
+  /** What decides about removals; the defaults, if nothing is said. */
+  readonly rules?: GateRules | undefined;
 };
 
 /** The loop's entry points. */
@@ -50,18 +67,10 @@ const planKey = "plan";
 const convergePrefix = "converge/";
 const reportPrefix = "report/";
 
-/**
- * Planning may take a fifth of a core in the long run. What it took beyond is a debt that time pays off; only a debt above
- * the credit makes the next change wait, so that a lone one never does.
- */
-const gatherFactor = 5;
-const gather = { minMs: 20, maxMs: 2_000, creditMs: 500 };
 /** Our own writes are seen at once; a look at the whole can wait for the others of the same pass. */
 const ownDelayMs = 300;
 /** Grace periods end, agents fall silent: time passes without any event. */
 const resyncMs = { quiet: 60_000, grace: 5_000, least: 1_000 };
-const namesMaxMs = 3_000;
-const leaveMaxMs = 600_000;
 
 /** What went wrong in the last pass over a target, and what had to be done then. */
 type FailedPass = { readonly failed: readonly FailedOperation[]; readonly todo: string };
@@ -88,7 +97,9 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
   readonly #options: EngineOptions<Intent, Fact, Facts, P>;
   #term: AbortSignal | undefined;
   #state: PlanState<Intent, Facts, P> | undefined;
-  readonly #owed = new OwedTouches();
+  readonly #owed = new OwedWrites();
+  readonly #collisions = new Collisions();
+  readonly #leaving: LeavingProgress = new Map();
   #graces: Graces = { atMs: 0, running: new Map() };
   readonly #failures = new Map<ClusterId, FailedPass>();
   /** What was written last, so that a field the API server drops is not written again and again. */
@@ -96,22 +107,23 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
   /** Counts our writes, and remembers the last one to each target. */
   #writes = 0;
   readonly #writtenTo = new Map<ClusterId, number>();
-  #gatherMs: number = gather.minMs;
-  #debtMs = 0;
-  #plannedMs = 0;
+  readonly #planPace = new PlanPace();
   readonly #patience: Patience;
+  readonly #namePatience: NamePatience;
+  readonly #pace: Pace;
   #changedMs: number | undefined;
-  #unresolvedSinceMs: number | undefined;
   #measured: ReadonlySet<string> = new Set();
   #meshes: ReadonlySet<string> = new Set();
 
   constructor(options: EngineOptions<Intent, Fact, Facts, P>) {
     this.#options = options;
+    this.#pace = new Pace(options.runtime.clock);
+    this.#namePatience = new NamePatience(options.runtime.clock);
     this.#patience = new Patience(options.runtime.clock, options.fleet.directory.isSettling);
   }
 
   changed = (origin: ChangeOrigin): void => {
-    if (this.#term === undefined) return this.#releaseUnnamed();
+    if (this.#term === undefined) return releaseUnnamed(this.#options.fleet);
     if (origin === "world") this.#changedMs ??= this.#options.runtime.clock.monotonicMs();
     this.#queuePlan(origin === "own" ? ownDelayMs : 0);
   };
@@ -150,7 +162,7 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
   };
 
   #queuePlan(delayMs: number): void {
-    this.#options.scheduler.add(planKey, { delayMs, gatherMs: this.#gatherMs });
+    this.#options.scheduler.add(planKey, { delayMs, gatherMs: this.#planPace.gatherMs });
   }
 
   #plan(): Outcome {
@@ -160,49 +172,42 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     if (this.#awaitsNames()) return { again: 50 };
     const startedMs = runtime.clock.monotonicMs();
     const revision = fleet.revision();
-    const world = fleet.world(graceBegins(this.#graces, runtime));
-    const plan = provider.plan(world);
+    const world = { ...fleet.world(graceBegins(this.#graces, runtime)), collisions: this.#collisions.known() };
+    const plan = gatePlan(provider.plan(world), world, this.#options.rules ?? defaultRules);
     this.#state = stateOf(world, plan, { revision, writes: this.#writes, changedMs: this.#changedMs }, this.#owed);
     this.#changedMs = undefined;
     this.#graces = runningGraces(plan, runtime);
     const ms = runtime.clock.monotonicMs() - startedMs;
-    this.#debtMs = Math.max(0, this.#debtMs - (startedMs - this.#plannedMs)) + ms * gatherFactor;
-    this.#plannedMs = startedMs;
-    this.#gatherMs = Math.min(gather.maxMs, Math.max(gather.minMs, this.#debtMs - gather.creditMs));
     metrics.planned({ ms, revision });
     this.#measured = measureState(metrics, this.#state, this.#measured);
     if (provider.polls !== undefined) fleet.directory.poll(provider.polls(plan));
     if (provider.samples !== undefined) metrics.samples(provider.samples(plan));
     this.#queueWork(this.#state);
-    this.#releaseLeft(this.#state);
+    releaseLeft(this.#state, fleet, runtime, this.#leaving);
+    this.#planPace.took(startedMs, runtime.clock.monotonicMs());
     const resync = this.#graces.running.size > 0 ? resyncMs.grace : resyncMs.quiet;
-    return { again: Math.min(resync, Math.max(plan.againMs ?? resync, resyncMs.least)) };
+    const again = Math.min(resync, Math.max(plan.againMs ?? resync, resyncMs.least));
+    return { again: Math.max(again, startedMs + this.#planPace.gatherMs - runtime.clock.monotonicMs()) };
   }
 
   /** A name that has never been asked for would make its node look as if it had no endpoint. */
   #awaitsNames(): boolean {
-    const { fleet, provider, runtime } = this.#options;
-    const names = new Set(
-      fleet.directory.views().flatMap(({ observed }) => {
-        const facts = lastSeen(observed);
-        return facts === undefined ? [] : provider.dnsNames(facts);
-      }),
-    );
-    fleet.resolver.want([...names]);
-    if (fleet.resolver.isSettled()) this.#unresolvedSinceMs = undefined;
-    else this.#unresolvedSinceMs ??= runtime.clock.monotonicMs();
-    const since = this.#unresolvedSinceMs;
-    return since !== undefined && runtime.clock.monotonicMs() - since < namesMaxMs;
+    const { fleet, provider } = this.#options;
+    fleet.resolver.want(namesOf(fleet.directory.views(), provider.dnsNames));
+    return this.#namePatience.isWaiting(fleet.resolver.unsettled());
   }
 
   #queueWork(state: PlanState<Intent, Facts, P>): void {
     const scheduler = this.#options.scheduler;
     for (const target of this.#failures.keys()) if (!state.diffs.has(target)) this.#failures.delete(target);
     for (const [target, { operations }] of state.diffs) {
-      if (operations.length === 0) this.#failures.delete(target);
+      if (operations.length === 0) {
+        this.#failures.delete(target);
+        this.#pace.rest(target);
+      }
       // The same again is tried when its back-off is over, not with every plan.
       else if (this.#failures.get(target)?.todo !== textOfWork(operations)) {
-        scheduler.add(convergePrefix + target, { gatherMs: gather.minMs });
+        scheduler.add(convergePrefix + target, { gatherMs: gatherMsMin });
       }
     }
     const { fleet, metrics } = this.#options;
@@ -244,11 +249,7 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     const members = provider.intents.members(intent, lastSeen(state.world.intents) ?? []);
     const isNew = record.deletedMs === undefined && !record.finalizers.includes(provider.intents.finalizer);
     if (this.#patience.isSettling(id, members) && !isNew) return undefined;
-    const remainders = members.map((member): Remainder => {
-      const view = state.viewOf.get(member.id);
-      const observed = view?.observed ?? { state: "absent", because: { kind: "unreachable", detail: "not observed" } };
-      return { member, observed, objects: (view && state.holdings.get(view.id)?.get(id)) ?? 0 };
-    });
+    const remainders = remaindersOf(id, members, state);
     const report = provider.report(state.plan, intent, {
       diagnostics: state.findings.get(id) ?? [],
       pending: state.pending.get(id) ?? [],
@@ -263,13 +264,16 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
   }
 
   #applyReports(intent: string, state: PlanState<Intent, Facts, P>): readonly ApplyReport[] {
-    const { directory } = this.#options.fleet;
+    const { provider, fleet } = this.#options;
+    const { directory } = fleet;
     return [...this.#failures].flatMap(([target, { failed }]) => {
       const own = failed.filter(({ operation }) => operation.intents.includes(intent));
       if (own.length === 0) return [];
       const told = own.map(({ operation, failure }) => ({
         object: operation.name,
-        failure: directory.advise(target, asWorldFailure(failure)),
+        kind: operation.kind,
+        action: operation.action,
+        failure: directory.advise(target, asWorldFailure(failure), provider.rightsFile?.(operation)),
       }));
       return [{ target, cluster: state.viewOf.get(target)?.name ?? target, applied: 0, failed: told }];
     });
@@ -292,23 +296,34 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
       return notYet;
     }
     const done = new Set<Operation>();
+    const pace = passPace(this.#pace, {
+      target: found,
+      targets: state.plan.targets,
+      latest: () => this.#state?.diffs.get(found)?.operations,
+      changedMs: state.changedMs,
+      signal,
+    });
+    this.#owed.begin(found, todo.operations, done);
     const outcome = await applyOperations({
       operations: todo.operations,
       session,
       kinds: provider.kinds,
-      isCurrent: () => fleet.revision() === state.revision,
+      // With a pace every write is one of the latest plan: that one has to know everything.
+      isCurrent: () => fleet.revision() === (pace === undefined ? state : this.#state)?.revision,
       isAllowed: (operation) => this.#isSecured(operation),
+      pace,
       onOperation: (operation, failure, ms) => {
         this.#writes += 1;
         this.#writtenTo.set(found, this.#writes);
         if (failure === undefined) done.add(operation);
+        this.#collisions.note(operation, failure);
         this.#told(operation, failure, ms, state.revision);
       },
       nowIso: () => new Date(runtime.clock.nowMs()).toISOString(),
       monotonicMs: runtime.clock.monotonicMs,
       signal,
-    });
-    this.#owed.note(found, todo.operations, done);
+    }).finally(() => this.#owed.end(found));
+    if (outcome.applied === todo.operations.length) this.#pace.rest(found);
     state.diffs.delete(found);
     if (outcome.applied > 0 && state.changedMs !== undefined) {
       metrics.nodeChangeApplied({ ms: runtime.clock.monotonicMs() - state.changedMs });
@@ -356,11 +371,7 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     const busyMs = input.step === "add" ? 0 : this.#patience.busyMs(id);
     if (busyMs > 0) return { again: busyMs };
     if (record.deletedMs !== undefined && state.revision !== fleet.revision()) return { again: 100 };
-    const outcome = await writeReport({
-      ...input,
-      identity,
-      signal,
-    });
+    const outcome = await writeReport({ ...input, identity, signal });
     const { failure, finalizer } = outcome;
     metrics.statusWritten({ result: failure === undefined ? "ok" : failure.kind });
     for (let sent = 0; sent < outcome.events; sent += 1) metrics.eventWritten();
@@ -382,38 +393,10 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
     else if (outcome.wrote) {
       const { resourceVersion } = fleet.intents().get(id) ?? {};
       this.#written.set(id, { text: reportText(input.report), resourceVersion });
+      this.#patience.said(id);
     }
     return outcome.againMs === undefined ? {} : { again: outcome.againMs };
   }
-
-  /** Lets go of clusters that nobody names and that hold nothing we would delete. */
-  /** Whoever does not act cleans nothing up, and has no business on a cluster that nobody names any more. */
-  #releaseUnnamed(): void {
-    const { directory } = this.#options.fleet;
-    for (const id of directory.leaving().keys()) directory.release(id);
-  }
-
-  #releaseLeft(state: PlanState<Intent, Facts, P>): void {
-    const { fleet, runtime } = this.#options;
-    const leaving = fleet.directory.leaving();
-    for (const [id, sinceMs] of leaving) {
-      const view = state.viewOf.get(id);
-      // The cluster itself stays where another access leads to it, and is cleaned through that.
-      const stays = view?.accesses.some((access) => !leaving.has(access)) === true;
-      const ours = [...(state.holdings.get(id)?.values() ?? [])].reduce((total, count) => total + count, 0);
-      const clean = stays || view?.id !== id || (view.observed.state === "synced" && ours === 0);
-      const late = runtime.clock.monotonicMs() - sinceMs > leaveMaxMs;
-      if (!clean && !late) continue;
-      if (!clean) {
-        const hint = "nobody names this cluster any more; delete what is left by hand";
-        runtime.log.warn("cluster released before it was clean", { cluster: id, objects: ours, hint });
-      }
-      fleet.directory.release(id);
-    }
-  }
 }
-
-const textOfWork = (operations: readonly Operation[]): string =>
-  operations.map(({ action, name, resourceVersion }) => `${action} ${name} ${resourceVersion}`).join("\n");
 
 const reportText = ({ status, conditions }: Report): string => canonicalText({ status, conditions });

@@ -1,6 +1,7 @@
 import { shortHash } from "../core/naming.ts";
 import type { Resource } from "../core/resource.ts";
 import { apiVersionOf } from "../core/resource.ts";
+import { shown } from "../core/shown.ts";
 import type { KubeApi } from "../kube/api.ts";
 
 /** What an event says. */
@@ -34,7 +35,14 @@ const events: Resource = {
 
 /** The name the old operator reported under. */
 const reportingController = "clustermesh-controller";
-const noteMax = 1_000; // the limit is 1,024 bytes
+/** A server takes 1,024 bytes, and no event at all if there are more. */
+const noteBytesMax = 1_024;
+
+function noteOf(text: string): string {
+  let note = shown(text);
+  for (let chars = note.length; Buffer.byteLength(note) > noteBytesMax; chars -= 16) note = shown(text, chars);
+  return note;
+}
 
 /** Sends events about an intent; one that is not accepted is lost, and that stops nothing. Answers how many were. */
 export async function sendEvents(context: EventContext, notes: readonly EventNote[]): Promise<number> {
@@ -53,7 +61,7 @@ export async function sendEvents(context: EventContext, notes: readonly EventNot
       type,
       reason,
       action,
-      note: note.length > noteMax ? `${note.slice(0, noteMax - 1)}…` : note,
+      note: noteOf(note),
       regarding: {
         apiVersion: apiVersionOf(resource),
         kind: resource.kind,

@@ -7,7 +7,7 @@
 //   another's     remove it: it was ours once                 nothing
 //
 // What is left on a cluster keeps it while we can still do something about it: while the cluster is reached, or for a
-// bounded time while it may come back. A cluster whose credentials are gone keeps nothing. An annotation ends the wait.
+// bounded time while it may come back or has not said yet whether there is something. A cluster whose credentials are gone keeps nothing. An annotation ends the wait.
 
 import { isClean, type Remainder } from "../core/provider.ts";
 import { type Failure, isShut } from "../core/world.ts";
@@ -38,18 +38,21 @@ export function finalizerStep(input: FinalizerInput): FinalizerStep {
   if (deletedMs === undefined) return { do: present ? "nothing" : "add" };
   if (!present) return { do: "nothing" };
   const left = remainders.filter((rest) => !isClean(rest));
-  if (left.length === 0 || forced) return { do: "remove", abandoned: left };
+  const abandoned = remainders.filter((rest) => !isClean(rest) || rest.suspects !== undefined);
+  if (left.length === 0 || forced) return { do: "remove", abandoned };
   const untilMs = deletedMs + waitMs;
   const waiting = left.filter((rest) => isWorthWaiting(rest, nowMs < untilMs));
-  if (waiting.length === 0) return { do: "remove", abandoned: left };
-  const bounded = waiting.every((rest) => rest.observed.state !== "synced");
+  if (waiting.length === 0) return { do: "remove", abandoned };
+  const bounded = waiting.every((rest) => !canBeCleaned(rest));
   return { do: "wait", untilMs: bounded ? untilMs : undefined, left };
 }
 
+const canBeCleaned = ({ observed, objects }: Remainder): boolean => observed.state === "synced" && objects > 0;
+
 /** A reached cluster is cleaned however long it takes; an unreachable one may come back; one without access will not. */
-function isWorthWaiting({ observed }: Remainder, inTime: boolean): boolean {
-  if (observed.state === "synced") return true;
-  return inTime && (observed.state === "stale" || mayComeBack(observed.because));
+function isWorthWaiting(rest: Remainder, inTime: boolean): boolean {
+  if (canBeCleaned(rest)) return true;
+  return inTime && (rest.observed.state !== "absent" || mayComeBack(rest.observed.because));
 }
 
 /** Whether a cluster that is absent may be reached again without anybody changing its Secret. */

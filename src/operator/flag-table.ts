@@ -1,13 +1,22 @@
 // Every flag of the operator. To add one: a field in OperatorFlags, its default, a row. Help, documentation check and
 // parser follow from the row.
 
+import { writeIntervalMaxMs } from "../api/cluster-mesh.ts";
+import { ciliumDefaults } from "../cilium/kind-plan.ts";
+import { type Budgets, defaultBudgets, parseBudget } from "../core/budgets.ts";
+import type { Cidr } from "../core/net/cidr.ts";
+import { namesPerCluster } from "../fleet/resolver.ts";
+import { secretsPerNamespace } from "../fleet/secrets.ts";
 import { defaultOptions } from "../kilo/plan.ts";
 import {
   address,
+  annotations,
   count,
   duration,
   type FlagKind,
   namespace,
+  namespaces,
+  networks,
   objectName,
   oneOf,
   onOff,
@@ -25,10 +34,17 @@ export type OperatorFlags = {
   readonly kubeApiQps: number;
   readonly kubeApiBurst: number;
   readonly concurrency: number;
+  readonly endpointNames: number;
+  readonly secretsPerNamespace: number;
+  readonly budgets: Budgets;
   readonly graceMs: number;
   readonly upsertOnly: boolean;
   readonly pruneLegacy: boolean;
   readonly finalizerWaitMs: number;
+  readonly writeIntervalMs: number;
+  readonly shortestPrefix: number;
+  readonly localNamespaces: ReadonlySet<string> | "*";
+  readonly localAccepts: readonly Cidr[] | undefined;
   readonly leaderElect: boolean;
   readonly leaderElectionId: string;
   readonly leaderElectionNamespace: string | undefined;
@@ -46,6 +62,9 @@ export type OperatorFlags = {
   readonly kcpExternalUrl: string | undefined;
   readonly meshCheckIntervalMs: number;
   readonly ciliumNamespace: string | undefined;
+  readonly hubblePlaintext: boolean;
+  readonly globalAnnotations: readonly string[];
+  readonly trustUnmarkedClusters: boolean;
 };
 
 /** What holds where no flag says otherwise. */
@@ -56,10 +75,17 @@ export const defaultOperatorFlags: OperatorFlags = {
   kubeApiQps: 100,
   kubeApiBurst: 200,
   concurrency: 64,
+  endpointNames: namesPerCluster,
+  secretsPerNamespace,
+  budgets: defaultBudgets,
   graceMs: defaultOptions.graceMs,
   upsertOnly: false,
   pruneLegacy: false,
   finalizerWaitMs: 300_000,
+  writeIntervalMs: defaultOptions.writeIntervalMs,
+  shortestPrefix: defaultOptions.claims.bitsMin,
+  localNamespaces: defaultOptions.claims.localNamespaces,
+  localAccepts: defaultOptions.claims.localAccepts,
   leaderElect: false,
   leaderElectionId: "f27237f1.squat.ai",
   leaderElectionNamespace: undefined,
@@ -76,6 +102,9 @@ export const defaultOperatorFlags: OperatorFlags = {
   kcpExternalUrl: undefined,
   meshCheckIntervalMs: 300_000,
   ciliumNamespace: "kube-system",
+  hubblePlaintext: false,
+  globalAnnotations: ciliumDefaults.globalAnnotations,
+  trustUnmarkedClusters: ciliumDefaults.trustUnmarkedClusters,
 };
 
 /** One flag as help and documentation show it. */
@@ -157,6 +186,29 @@ export const flagGroups: Readonly<Record<string, readonly Omit<FlagRow, "group">
       syntax: "--concurrency <number>",
       meaning: "how many clusters are written to at once",
     }),
+    row("endpointNames", count(1, 100_000), {
+      syntax: "--endpoint-names <number>",
+      meaning: "how many DNS names in endpoints are looked up for one cluster",
+    }),
+    row("secretsPerNamespace", count(1, 100_000), {
+      syntax: "--secrets-per-namespace <number>",
+      meaning: "how many keys of Secrets the meshes of one namespace may refer to; the others are not read",
+    }),
+    {
+      flag: "--budget",
+      value: "<name=value>",
+      meaning: "what one cluster may take, one of the budgets in `docs/budgets.md`; may be given several times",
+      environment: undefined,
+      initial: "",
+      isSwitch: false,
+      set: (flags, given) => {
+        const read = parseBudget(given);
+        if (!read.ok) return read.error;
+        const [name, value] = read.value;
+        flags.budgets = { ...flags.budgets, [name]: value };
+        return undefined;
+      },
+    },
   ],
   "Meshes of Cilium": [
     row("kcpKubeconfig", text, {
@@ -203,6 +255,21 @@ export const flagGroups: Readonly<Record<string, readonly Omit<FlagRow, "group">
       syntax: "--cilium-namespace <namespace>",
       meaning: "namespace that Cilium is installed in",
     }),
+    row("hubblePlaintext", onOff, {
+      syntax: "--hubble-plaintext",
+      meaning:
+        "also ask Hubble Relays that serve no TLS; whoever is on the way reads and answers such a question, at an address that the cluster names",
+    }),
+    row("globalAnnotations", annotations, {
+      syntax: "--global-annotations <list>",
+      meaning:
+        "annotations that a GlobalService may ask for beside those of Cilium: keys, or domains as in `example.com/` for all keys of one, with commas between them; they are written with the operator's rights, for any tenant",
+    }),
+    row("trustUnmarkedClusters", onOff, {
+      syntax: "--trust-unmarked-clusters",
+      meaning:
+        "with `--kcp-kubeconfig`: also use clusters that the management plane has marked for no workspace (`kcp.io/cluster`), for the workspace with the oldest KubernetesCluster of that name; only where tenants trust each other",
+    }),
   ],
   Safety: [
     row("graceMs", seconds(), {
@@ -220,6 +287,26 @@ export const flagGroups: Readonly<Record<string, readonly Omit<FlagRow, "group">
     row("finalizerWaitMs", seconds(), {
       syntax: "--finalizer-wait <seconds>",
       meaning: "how long a deleted mesh waits for clusters that cannot be reached before it goes without them",
+    }),
+    row("writeIntervalMs", duration(0, writeIntervalMaxMs), {
+      syntax: "--write-interval <duration>",
+      meaning:
+        "how far apart Peers are written to one cluster, unless `spec.writeInterval` of a mesh says otherwise; each write makes Kilo end every session of its nodes; up to `5s`, `0` for as fast as possible",
+    }),
+  ],
+  "What a mesh may ask for": [
+    row("shortestPrefix", count(1, 32), {
+      syntax: "--shortest-prefix <bits>",
+      meaning: "the shortest prefix that a mesh may grant, for IPv4 and IPv6; a mesh with a wider range is refused",
+    }),
+    row("localNamespaces", namespaces, {
+      syntax: "--local-namespaces <list>",
+      meaning: "namespaces whose meshes may say `local: true`, with commas between them; `*` for all",
+    }),
+    row("localAccepts", networks, {
+      syntax: "--local-accepts <list>",
+      meaning:
+        "networks that the operator's own cluster takes from others, with commas between them, whatever a mesh says; without it all that a mesh may grant",
     }),
   ],
   "Leader election": [

@@ -1,3 +1,5 @@
+import { isAnnotationKey } from "../cilium/service-annotations.ts";
+import { type Cidr, parseCidr } from "../core/net/cidr.ts";
 import { err, ok, type Result } from "../core/result.ts";
 import { parseBindAddress } from "./health.ts";
 
@@ -41,16 +43,20 @@ const unitMs = new Map([
 ]);
 
 /** A duration as Go writes it, or whole seconds; kept as milliseconds. */
-export const duration = (minMs: number): FlagKind<number> => ({
+export const duration = (minMs: number, maxMs = Number.POSITIVE_INFINITY): FlagKind<number> => ({
   read: (given) => {
     const parts = [...(/^\d{1,7}$/.test(given) ? `${given}s` : given).matchAll(/(\d{1,7})(ms|h|m|s)/gy)];
     const ms = parts.reduce((sum, [, number, unit = ""]) => sum + Number(number) * (unitMs.get(unit) ?? 0), 0);
     const isWhole = parts.map(([part]) => part).join("") === (/^\d+$/.test(given) ? `${given}s` : given);
-    return parts.length > 0 && isWhole && ms >= minMs
-      ? ok(ms)
-      : err(`a duration of ${minMs / 1000} s or more, for example 5m or 30s`);
+    if (parts.length > 0 && isWhole && ms >= minMs && ms <= maxMs) return ok(ms);
+    const bounds =
+      maxMs === Number.POSITIVE_INFINITY ? `${minMs / 1000} s or more` : `${minMs / 1000} to ${maxMs / 1000} s`;
+    return err(`a duration of ${bounds}, for example ${minMs < 1_000 ? "200ms or 1s" : "5m or 30s"}`);
   },
-  show: (ms) => (ms % 60_000 === 0 ? `${ms / 60_000}m` : `${ms / 1000}s`),
+  show: (ms) => {
+    if (ms % 1000 !== 0) return `${ms}ms`;
+    return ms > 0 && ms % 60_000 === 0 ? `${ms / 60_000}m` : `${ms / 1000}s`;
+  },
 });
 
 /** A whole number within bounds. */
@@ -87,6 +93,41 @@ export const namespace: FlagKind<string | undefined> = {
       ? ok(given === "" ? undefined : given)
       : err("the name of a namespace: at most 63 small letters, digits and -"),
   show: (value) => value ?? "",
+};
+
+/** Names of namespaces with commas between them, or `*` for all. */
+export const namespaces: FlagKind<ReadonlySet<string> | "*"> = {
+  read: (given) => {
+    if (given === "*") return ok("*");
+    const names = given.split(",").map((name) => name.trim());
+    const isRight = names.every((name) => name !== "" && namespace.read(name).ok);
+    return isRight ? ok(new Set(names)) : err("names of namespaces with commas between them, or * for all");
+  },
+  show: (value) => (value === "*" ? "*" : [...value].join(",")),
+};
+
+/** Networks with commas between them; an empty text is no limit. */
+export const networks: FlagKind<readonly Cidr[] | undefined> = {
+  read: (given) => {
+    if (given === "") return ok(undefined);
+    const read = given.split(",").map((network) => parseCidr(network.trim()));
+    const ranges = read.flatMap((each) => (each.ok ? [each.value] : []));
+    return ranges.length === read.length
+      ? ok(ranges)
+      : err("networks with commas between them, for example 10.0.0.0/8,fd00::/8");
+  },
+  show: (value) => value?.join(",") ?? "",
+};
+
+/** Keys of annotations, and domains with a slash behind them, with commas between them; an empty text is none. */
+export const annotations: FlagKind<readonly string[]> = {
+  read: (given) => {
+    const keys = given === "" ? [] : given.split(",").map((key) => key.trim());
+    return keys.every((key) => isAnnotationKey(key.endsWith("/") ? `${key}x` : key))
+      ? ok(keys)
+      : err("keys of annotations or domains with commas between them, for example example.com/team,example.org/");
+  },
+  show: (value) => value.join(","),
 };
 
 /** One of a few words. */

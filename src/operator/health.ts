@@ -2,6 +2,7 @@
 // and no client can hold on to more than its share.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import { err, ok, type Result } from "../core/result.ts";
 
 /** One thing that must be right. `problem` says in a line what is wrong, or nothing; it answers at once. */
@@ -112,14 +113,18 @@ function probe(name: string, checks: readonly HealthCheck[], verbose: boolean): 
 }
 
 const limits = {
-  headersTimeout: 5_000,
-  requestTimeout: 10_000,
-  keepAliveTimeout: 5_000,
-  connectionsCheckingInterval: 5_000,
+  headersTimeout: 2_000,
+  requestTimeout: 5_000,
+  keepAliveTimeout: 2_000,
+  connectionsCheckingInterval: 500,
   maxHeaderSize: 8_192,
 };
-const connectionsMax = 100;
-const silenceMsMax = 15_000;
+// As many as wait to be accepted are accepted at once, before any of them is read: fewer per address, and a probe could be
+// closed before it has been heard.
+const backlog = 256;
+const connectionsPerAddress = 400;
+const connectionsMax = 800;
+const silenceMsMax = 5_000;
 
 async function serve(
   bindAddress: string,
@@ -131,17 +136,76 @@ async function serve(
   if (address.value === "off") return ok({ address: undefined, close: () => Promise.resolve() });
   const { host, port } = address.value;
   const server = createServer(limits, (request, response) => void respond(routes, request, response, onError));
-  server.maxConnections = connectionsMax;
+  makeRoom(server);
   server.timeout = silenceMsMax; // a client that asks and does not read
   return await new Promise((resolve) => {
     const refuse = (error: NodeJS.ErrnoException): void => resolve(err(explain(error, bindAddress, flag)));
     server.once("error", refuse);
-    server.listen({ port, ...(host === undefined ? {} : { host }) }, () => {
+    server.listen({ port, backlog, ...(host === undefined ? {} : { host }) }, () => {
       server.off("error", refuse);
       if (onError !== undefined) server.on("error", onError);
       resolve(ok({ address: addressOf(server), close: () => close(server) }));
     });
   });
+}
+
+/**
+ * Never refuses a connection, since the next one may be a probe: above a limit, the oldest of whoever has the most is
+ * closed, one without a request first.
+ */
+function makeRoom(server: Server): void {
+  const byAddress = new Map<string, Set<Socket>>(); // each in the order in which they were last of use
+  const busy = new WeakSet<Socket>();
+  let count = 0;
+  const touch = (socket: Socket): void => {
+    const own = byAddress.get(groupOf(socket));
+    if (own?.delete(socket) === true) own.add(socket);
+  };
+  server.on("connection", (socket) => {
+    const group = groupOf(socket);
+    const own = byAddress.get(group) ?? new Set();
+    byAddress.set(group, own.add(socket));
+    count += 1;
+    socket.once("close", () => {
+      count -= 1;
+      own.delete(socket);
+      if (own.size === 0 && byAddress.get(group) === own) byAddress.delete(group);
+    });
+    if (own.size > connectionsPerAddress) closeOldest(own, socket);
+    else if (count > connectionsMax) closeOldest(largest(byAddress, own), socket);
+  });
+  server.on("request", ({ socket }, response) => {
+    busy.add(socket);
+    touch(socket);
+    response.once("close", () => {
+      busy.delete(socket);
+      touch(socket);
+    });
+  });
+
+  function closeOldest(from: ReadonlySet<Socket>, newest: Socket): void {
+    let oldest: Socket | undefined;
+    for (const socket of from) {
+      if (socket === newest || socket.destroyed) continue;
+      oldest ??= socket;
+      if (busy.has(socket)) continue;
+      oldest = socket;
+      break;
+    }
+    (oldest ?? newest).destroy();
+  }
+}
+
+function largest(byAddress: ReadonlyMap<string, ReadonlySet<Socket>>, own: ReadonlySet<Socket>): ReadonlySet<Socket> {
+  let found = own;
+  for (const each of byAddress.values()) if (each.size > found.size) found = each;
+  return found;
+}
+
+/** An address; of IPv6 the network, since whoever has one address of it has all. */
+function groupOf({ remoteAddress = "" }: Socket): string {
+  if (!remoteAddress.includes(":") || remoteAddress.includes(".")) return remoteAddress;
+  return (remoteAddress.split("::", 1)[0] ?? "").split(":").slice(0, 4).join(":");
 }
 
 async function respond(

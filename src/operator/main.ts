@@ -10,8 +10,8 @@ import { keepSmall } from "./memory.ts";
 import { createMetrics } from "./metrics.ts";
 import { type Meshes, meshesFor } from "./meshes.ts";
 import { untilAborted } from "./operator.ts";
-import { addressesOf } from "./surroundings.ts";
-import { createLog, createSecrets, systemRuntime } from "./runtime.ts";
+import { machineNames } from "./surroundings.ts";
+import { createLog, createSecrets, type Secrets, systemRuntime } from "./runtime.ts";
 
 /** What the process is given. */
 export type Surroundings = {
@@ -36,7 +36,7 @@ export async function runOperator(args: readonly string[], surroundings: Surroun
   }
   const secrets = createSecrets();
   const { logLevel: level, logFormat: format } = flags;
-  const log = createLog({ level, format, destination: { write: note }, redact: secrets.scrub });
+  const log = createLog({ level, format, destination: { write: note }, redact: secrets });
   const runtime = systemRuntime(log);
   for (const warning of warnings) log.warn(warning);
   const meshes = await meshesFor(flags, environment, runtime);
@@ -57,7 +57,7 @@ type Settings = {
   readonly environment: Environment;
   readonly runtime: Runtime;
   readonly version: string;
-  readonly keepSecret: (text: string) => void;
+  readonly keepSecret: Secrets["register"];
   readonly stopping: AbortController;
 };
 
@@ -67,15 +67,20 @@ async function serve({ access, series, start }: Meshes, settings: Settings): Pro
   const { metrics, registry } = createMetrics(series);
   const namespace = flags.leaderElectionNamespace ?? environment["POD_NAMESPACE"] ?? access.namespace ?? "default";
   const identity = `${hostname()}_${randomBytes(8).toString("hex")}`;
+  const names = machineNames(runtime.clock);
   const operator = start({
     runtime,
     metrics,
-    lookup: addressesOf,
+    lookup: names.addressesOf,
+    connectLookup: names.lookup,
+    namesPerCluster: flags.endpointNames,
+    secretsPerNamespace: flags.secretsPerNamespace,
     identity,
     version,
     lease: flags.leaderElect ? { namespace } : undefined,
     finalizerWaitMs: flags.finalizerWaitMs,
     concurrency: flags.concurrency,
+    budgets: flags.budgets,
     http: () => ({ requestTimeoutMs: flags.requestTimeoutMs, qps: flags.kubeApiQps, burst: flags.kubeApiBurst }),
     keepSecret,
   });

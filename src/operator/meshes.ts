@@ -1,7 +1,9 @@
 // The two kinds of meshes an operator may keep: which one, by its flags, with where everything comes from.
 
 import { clusterMeshCrd, ciliumCrds } from "../api/crd.ts";
+import type { GateRules } from "../core/gate.ts";
 import type { Plan } from "../core/plan.ts";
+import { defaultPolicy } from "../core/policy.ts";
 import type { Provider, SeriesEntry } from "../core/provider.ts";
 import { err, ok, type Result } from "../core/result.ts";
 import { defaultOptions } from "../kilo/plan.ts";
@@ -17,7 +19,7 @@ import { ownAccess } from "./surroundings.ts";
 /** What an operator is given, whatever its meshes are. */
 export type CommonOptions = Omit<
   OperatorOptions<unknown, unknown, unknown, Plan>,
-  "provider" | "access" | "definitions" | "sources" | "lease"
+  "provider" | "access" | "definitions" | "sources" | "rules" | "lease"
 > & { readonly lease: { readonly namespace: string } | undefined };
 
 /** Meshes that an operator can be started for. */
@@ -48,15 +50,20 @@ async function meshesOfKilo(
 ): Promise<Result<Meshes, MeshesError>> {
   const access = await ownAccess(flags, environment, runtime);
   if (!access.ok) return err(noAccess("the operator's own cluster", access.error));
+  const rules = rulesOf(flags);
   const provider = kiloProvider({
     ...defaultOptions,
-    graceMs: flags.graceMs,
+    ...rules,
     pruneLegacy: flags.pruneLegacy,
-    policy: { ...defaultOptions.policy, upsertOnly: flags.upsertOnly },
+    writeIntervalMs: flags.writeIntervalMs,
+    claims: {
+      bitsMin: flags.shortestPrefix,
+      localNamespaces: flags.localNamespaces,
+      localAccepts: flags.localAccepts,
+    },
   });
-  return ok({
-    ...startable(provider, flags.leaderElectionId, { access: access.value, definitions: [clusterMeshCrd()] }),
-  });
+  const own = { access: access.value, definitions: [clusterMeshCrd()], rules };
+  return ok({ ...startable(provider, flags.leaderElectionId, own) });
 }
 
 async function meshesOfCilium(
@@ -69,13 +76,20 @@ async function meshesOfCilium(
   const { provider, access, sources, isKcp } = setup.value;
   const isDefaultLease = flags.leaderElectionId === defaultOperatorFlags.leaderElectionId;
   const lease = isDefaultLease ? ciliumLease : flags.leaderElectionId;
-  return ok(startable(provider, lease, { access, sources, definitions: isKcp ? [] : ciliumCrds() }));
+  const definitions = isKcp ? [] : ciliumCrds();
+  return ok(startable(provider, lease, { access, sources, definitions, rules: rulesOf(flags) }));
 }
+
+/** What the flags say of removals, for whatever meshes. */
+const rulesOf = ({ graceMs, upsertOnly }: OperatorFlags): GateRules => ({
+  graceMs,
+  policy: { ...defaultPolicy, upsertOnly },
+});
 
 function startable<Intent, Fact, Facts, P extends Plan>(
   provider: Provider<Intent, Fact, Facts, P>,
   leaseName: string,
-  own: Pick<OperatorOptions<Intent, Fact, Facts, P>, "access" | "definitions" | "sources">,
+  own: Pick<OperatorOptions<Intent, Fact, Facts, P>, "access" | "definitions" | "sources" | "rules">,
 ): Meshes {
   return {
     access: own.access,

@@ -5,6 +5,7 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom
 import type { Severity } from "../core/diagnostic.ts";
 import type { Operation } from "../core/plan.ts";
 import type { Sample, SeriesEntry } from "../core/provider.ts";
+import { shownIn, shownName } from "../core/shown.ts";
 import type { Observed } from "../core/world.ts";
 
 type Definition = {
@@ -208,7 +209,8 @@ export function createMetrics(series: readonly SeriesEntry[] = []): {
       plans.inc();
       revision.set(plan.revision);
     },
-    meshReady: ({ mesh, ready }) => meshReady.set({ mesh }, ready === "True" ? 1 : ready === "False" ? 0 : -1),
+    meshReady: ({ mesh, ready }) =>
+      meshReady.set({ mesh: shownName(mesh) }, ready === "True" ? 1 : ready === "False" ? 0 : -1),
     diagnostics: (findings) => {
       diagnostics.reset();
       for (const { code, severity } of findings) diagnostics.inc({ code, severity });
@@ -220,7 +222,7 @@ export function createMetrics(series: readonly SeriesEntry[] = []): {
     ran: ({ key, ms }) => runSeconds.observe({ work: key.replace(/\/.*/su, "") }, ms / 1000),
     internalError: () => internalErrors.inc(),
     nodeChangeApplied: ({ ms }) => nodeChange.observe(ms / 1000),
-    forgetMesh: (mesh) => meshReady.remove({ mesh }),
+    forgetMesh: (mesh) => meshReady.remove({ mesh: shownName(mesh) }),
     samples: samplesOf(series, registry),
     ...clusterMetrics(registry),
   };
@@ -236,7 +238,7 @@ function samplesOf(series: readonly SeriesEntry[], registry: Registry): Metrics[
   );
   return (samples) => {
     for (const gauge of gauges.values()) gauge.reset();
-    for (const { name, labels, value } of samples) gauges.get(name)?.set(labels, value);
+    for (const { name, labels, value } of samples) gauges.get(name)?.set(shownIn(labels, shownName), value);
   };
 }
 
@@ -262,9 +264,10 @@ function clusterMetrics(registry: Registry): ClusterMetrics {
   function note<N extends Name>(name: N, labels: Labels<N> & { readonly cluster: string }): Labels<N> {
     const series = seriesOf.get(labels.cluster) ?? new Map<string, () => void>();
     seriesOf.set(labels.cluster, series);
-    const id = `${name} ${Object.values(labels).join(" ")}`;
-    if (!series.has(id)) series.set(id, () => registry.getSingleMetric(name)?.remove(labels));
-    return labels;
+    const said = shownIn(labels, shownName);
+    const id = `${name} ${Object.values(said).join(" ")}`;
+    if (!series.has(id)) series.set(id, () => registry.getSingleMetric(name)?.remove(said));
+    return said;
   }
 
   return {
@@ -274,7 +277,7 @@ function clusterMetrics(registry: Registry): ClusterMetrics {
       operations.inc(note("causeway_operations_total", { cluster, action, result })),
     operationsPending: ({ cluster, count }) => pending.set(note("causeway_operations_pending", { cluster }), count),
     objectsHeld: ({ cluster, byReason }) => {
-      for (const reason of heldReasons.get(cluster) ?? []) held.remove({ cluster, reason });
+      for (const reason of heldReasons.get(cluster) ?? []) held.remove(shownIn({ cluster, reason }, shownName));
       heldReasons.set(cluster, [...byReason.keys()]);
       for (const [reason, count] of byReason) held.set(note("causeway_objects_held", { cluster, reason }), count);
     },

@@ -1,15 +1,16 @@
 // A look at living clusters, the way the operator sees them: everything is listed and asked once, nothing is written.
 
+import { diff } from "../core/diff.ts";
 import type { Plan } from "../core/plan.ts";
 import type { Provider, ProviderWorld } from "../core/provider.ts";
 import { err, ok, type Result } from "../core/result.ts";
-import { lastSeen } from "../core/world.ts";
-import { startFleet } from "../fleet/fleet.ts";
+import type { ClusterId } from "../core/world.ts";
+import { namesOf, startFleet } from "../fleet/fleet.ts";
 import type { ClusterAccess } from "../kube/access.ts";
 import { httpApi, type HttpOptions, httpServer } from "../kube/http.ts";
 import type { Runtime } from "../kube/runtime.ts";
 import type { Sources } from "./operator.ts";
-import { addressesOf } from "./surroundings.ts";
+import { machineNames } from "./surroundings.ts";
 
 /** What looking needs. */
 export type ObserveOptions<Intent, Fact, Facts, P extends Plan> = {
@@ -25,6 +26,18 @@ export type ObserveOptions<Intent, Fact, Facts, P extends Plan> = {
 
 const pollMs = 20;
 
+/**
+ * Whatever would be created may be there already, where no watch shows it: whoever only looks does not find out by
+ * trying. What was once asked about is asked about to the end.
+ */
+function noteCreates(plan: Plan, created: Map<ClusterId, Set<string>>): void {
+  for (const target of plan.targets) {
+    const names = created.get(target.target) ?? new Set<string>();
+    created.set(target.target, names);
+    for (const { action, kind, name } of diff(target).operations) if (action === "create") names.add(`${kind}/${name}`);
+  }
+}
+
 /** The world as it is now; the error says why not even the local cluster could be read. */
 export async function observeWorld<Intent, Fact, Facts, P extends Plan>(
   options: ObserveOptions<Intent, Fact, Facts, P>,
@@ -35,10 +48,14 @@ export async function observeWorld<Intent, Fact, Facts, P extends Plan>(
   const fleet = startFleet({
     provider,
     ...options.sources?.((_, remote) => httpServer(remote, runtime, http)),
-    local: { api, fingerprint: access.fingerprint },
+    local: { api, fingerprint: access.fingerprint, server: access.server },
     connect: (_, remote) => httpApi(remote, runtime, http),
-    lookup: addressesOf,
+    lookup: machineNames(clock).addressesOf,
+    // Whoever looks once need not share with anybody, and should see what an operator with higher limits sees.
+    namesPerCluster: Number.POSITIVE_INFINITY,
+    secretsPerNamespace: Number.POSITIVE_INFINITY,
     runtime,
+    budgets: http.budgets,
     onChange: () => undefined,
   });
   const isSettled = (): boolean => {
@@ -46,20 +63,18 @@ export async function observeWorld<Intent, Fact, Facts, P extends Plan>(
     if (fleet.localTrouble() !== undefined) return false;
     const views = fleet.directory.views();
     if (views.some(({ id }) => fleet.directory.isSettling(id))) return false;
-    fleet.resolver.want(
-      views.flatMap(({ observed }) => {
-        const facts = lastSeen(observed);
-        return facts === undefined ? [] : provider.dnsNames(facts);
-      }),
-    );
-    return fleet.resolver.isSettled() && isAnswered();
+    fleet.resolver.want(namesOf(views, provider.dnsNames));
+    return fleet.resolver.unsettled().length === 0 && isAnswered();
   };
   let asked = "";
+  const created = new Map<ClusterId, Set<string>>();
   // An answer may give rise to a new question: what depends on a mesh is asked once the mesh is known to work.
   const isAnswered = (): boolean => {
     if (provider.polls === undefined) return true;
     if (!fleet.directory.isAnswered()) return false;
-    const polls = provider.polls(provider.plan(fleet.world(new Map())));
+    const world = fleet.world(new Map());
+    noteCreates(provider.plan(world), created);
+    const polls = provider.polls(provider.plan({ ...world, collisions: created }));
     const questions = JSON.stringify([...polls].map(([id, list]) => [id, list.map(({ key }) => key)]));
     if (questions === asked) return true;
     asked = questions;

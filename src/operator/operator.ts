@@ -1,15 +1,19 @@
 // The operator put together: local API server → fleet → engine, led by one of several, until it is stopped.
 
 import { setMaxListeners } from "node:events";
+import type { LookupFunction } from "node:net";
 import type { CustomResourceDefinition } from "../api/crd.ts";
+import type { Budgets } from "../core/budgets.ts";
+import type { GateRules } from "../core/gate.ts";
 import type { Plan } from "../core/plan.ts";
 import type { Provider } from "../core/provider.ts";
 import type { ClusterId } from "../core/world.ts";
 import { type FleetOptions, startFleet } from "../fleet/fleet.ts";
 import type { Lookup } from "../fleet/resolver.ts";
-import type { ClusterAccess } from "../kube/access.ts";
-import { apiOf, type HttpOptions, type HttpServer, httpServer } from "../kube/http.ts";
+import { type ClusterAccess, hostOf } from "../kube/access.ts";
+import { apiOf, defaultRate, type HttpOptions, type HttpServer, httpServer } from "../kube/http.ts";
 import { campaign } from "../kube/lease.ts";
+import { rateLimits } from "../kube/rate-limit.ts";
 import type { Runtime } from "../kube/runtime.ts";
 import { installDefinition } from "./bootstrap.ts";
 import { createEngine, type Engine, lanesFor } from "./engine.ts";
@@ -28,6 +32,12 @@ export type OperatorOptions<Intent, Fact, Facts, P extends Plan> = {
   readonly runtime: Runtime;
   readonly metrics: Metrics;
   readonly lookup: Lookup;
+  /** How the names of remote API servers are looked up; as the machine does, if nothing is said. */
+  readonly connectLookup?: LookupFunction;
+  /** How many names in endpoints are looked up for one cluster. */
+  readonly namesPerCluster?: number;
+  /** How many keys of Secrets the meshes of one namespace may refer to. */
+  readonly secretsPerNamespace?: number;
   /** Our own definitions, which are installed before we act. */
   readonly definitions: readonly CustomResourceDefinition[];
   readonly sources?: Sources<Intent, Fact, Facts, P>;
@@ -37,11 +47,15 @@ export type OperatorOptions<Intent, Fact, Facts, P extends Plan> = {
   /** The Lease to hold while acting; without one this process acts at once. */
   readonly lease: { readonly namespace: string; readonly name: string } | undefined;
   readonly finalizerWaitMs: number;
+  /** What decides about removals; the defaults, if nothing is said. */
+  readonly rules?: GateRules;
   readonly concurrency: number;
+  /** What each cluster may take; the defaults, if nothing is said. */
+  readonly budgets?: Budgets | undefined;
   /** How to talk to the API server that an access leads to. */
   readonly http: (access: ClusterAccess) => HttpOptions;
   /** Hears of every secret that is held, so that none is ever logged. */
-  readonly keepSecret: (text: string) => void;
+  readonly keepSecret: (text: string, cluster: string, server: string) => void;
 };
 
 /** A running operator. */
@@ -62,25 +76,37 @@ export function startOperator<Intent, Fact, Facts, P extends Plan>(
   const { provider, runtime, metrics } = options;
   const lifetime = new AbortController();
   setMaxListeners(0, lifetime.signal); // one per piece of work under way
-  const dial = (cluster: string, access: ClusterAccess): HttpServer => {
+  const limitOf = rateLimits(runtime.clock);
+  const dial = (cluster: string, access: ClusterAccess, more: HttpOptions = {}): HttpServer => {
     for (const secret of [access.token, access.clientCertificate?.keyPem]) {
-      if (secret !== undefined) options.keepSecret(secret.expose());
+      if (secret !== undefined) options.keepSecret(secret.expose(), cluster, hostOf(access));
     }
     return httpServer(access, runtime, {
       ...options.http(access),
+      ...(options.budgets === undefined ? {} : { budgets: options.budgets }),
+      ...more,
       userAgent: `causeway/${options.version}`,
       onRequest: ({ verb, code, ms }) => metrics.apiRequest({ cluster, verb, code, ms }),
     });
+  };
+  // A cluster's own, so that new credentials bring no new allowance; not its host's alone, which others may share.
+  const remoteOptions = (id: ClusterId, access: ClusterAccess): HttpOptions => {
+    const { qps, burst } = { ...defaultRate, ...options.http(access) };
+    const limit = limitOf(`${id} ${hostOf(access)}`, { qps, burst });
+    return { limit, ...(options.connectLookup === undefined ? {} : { lookup: options.connectLookup }) };
   };
   const api = apiOf(dial("local", options.access));
   let engine: Engine | undefined; // made last: it needs the fleet and the scheduler, which need it
   const fleet = startFleet({
     provider,
     ...options.sources?.(dial),
-    local: { api, fingerprint: options.access.fingerprint },
-    connect: (id: ClusterId, access) => apiOf(dial(id, access)),
+    local: { api, fingerprint: options.access.fingerprint, server: options.access.server },
+    connect: (id: ClusterId, access) => apiOf(dial(id, access, remoteOptions(id, access))),
     lookup: options.lookup,
+    namesPerCluster: options.namesPerCluster,
+    secretsPerNamespace: options.secretsPerNamespace,
     runtime,
+    budgets: options.budgets,
     onChange: (origin) => engine?.changed(origin),
   });
   const scheduler = createScheduler({
@@ -109,6 +135,7 @@ export function startOperator<Intent, Fact, Facts, P extends Plan>(
     metrics,
     identity: options.identity,
     finalizerWaitMs: options.finalizerWaitMs,
+    rules: options.rules,
   });
   const acting = engine;
   const lead = async (term: AbortSignal): Promise<void> => {

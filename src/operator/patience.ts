@@ -6,6 +6,8 @@ import type { Clock } from "../kube/runtime.ts";
 
 const settleMaxMs = 10_000;
 const busyMaxMs = 2_000;
+/** Writes that are kept apart take a while: how often the number of those that are left is worth a word. */
+const progressMs = 5_000;
 
 /** How long a word about each intent is held back. */
 export class Patience {
@@ -14,6 +16,8 @@ export class Patience {
   readonly #settlingSinceMs = new Map<string, number>();
   /** Since when there has been something to write without a break. */
   readonly #pendingSinceMs = new Map<string, number>();
+
+  readonly #saidMs = new Map<string, number>();
 
   constructor(clock: Pick<Clock, "monotonicMs">, isSettling: (id: ClusterId) => boolean) {
     this.#clock = clock;
@@ -35,15 +39,24 @@ export class Patience {
     else this.#pendingSinceMs.delete(intent);
   }
 
+  /** Something was said of an intent. */
+  said(intent: string): void {
+    this.#saidMs.set(intent, this.#clock.monotonicMs());
+  }
+
   /** How long to wait: what is being written is soon done, and then there is one thing to say instead of two. */
   busyMs(intent: string): number {
     const sinceMs = this.#pendingSinceMs.get(intent);
-    return sinceMs === undefined ? 0 : Math.max(0, sinceMs + busyMaxMs - this.#clock.monotonicMs());
+    if (sinceMs === undefined) return 0;
+    const saidMs = this.#saidMs.get(intent) ?? Number.NEGATIVE_INFINITY;
+    const dueMs = saidMs < sinceMs ? sinceMs + busyMaxMs : saidMs + progressMs;
+    return Math.max(0, dueMs - this.#clock.monotonicMs());
   }
 
   forget(intent: string): void {
     this.#settlingSinceMs.delete(intent);
     this.#pendingSinceMs.delete(intent);
+    this.#saidMs.delete(intent);
   }
 }
 

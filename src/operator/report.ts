@@ -2,6 +2,7 @@
 
 import { fieldsOf, listOf, sameJson, textOf } from "../core/json.ts";
 import { forceAnnotation, type Remainder, type Report } from "../core/provider.ts";
+import { shownIn } from "../core/shown.ts";
 import { findingLimits, settleConditions, type StoredCondition } from "../core/status.ts";
 import type { IntentRecord } from "../fleet/intent-feed.ts";
 import type { KubeFailure } from "../kube/failure.ts";
@@ -108,8 +109,9 @@ function statusPatch<Intent>({
 }: Pick<ReportInput<Intent>, "record" | "report" | "nowMs">): Readonly<Record<string, unknown>> | undefined {
   if (report.conditions.length === 0) return undefined;
   const now = `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
-  const conditions = settleConditions(storedConditions(record.status), report.conditions, record.generation, now);
-  const wanted: Readonly<Record<string, unknown>> = { ...report.status, conditions };
+  const said = shownIn(report.conditions);
+  const conditions = settleConditions(storedConditions(record.status), said, record.generation, now);
+  const wanted: Readonly<Record<string, unknown>> = { ...shownIn(report.status), conditions };
   const differs = Object.entries(wanted).some(([key, value]) => !sameJson(value, record.status[key]));
   return differs ? wanted : undefined;
 }
@@ -137,7 +139,13 @@ function abandonedNotes(
   annotations: Readonly<Record<string, unknown>>,
 ): readonly EventNote[] {
   const forced = annotations[forceAnnotation] === "true";
-  return abandoned.map(({ member, observed, objects }) => {
+  return abandoned.flatMap((rest): readonly EventNote[] => {
+    const { member, observed, objects, suspects = [] } = rest;
+    const told = suspects.map((object): EventNote => {
+      const note = `${object} on ${member.name} may be ours and stays as it is: remove it if nobody needs it`;
+      return { type: "Warning", reason: "LeftBehind", action: "Finalize", note };
+    });
+    if (observed.state === "synced" && objects === 0) return told;
     const lost = observed.state === "absent" && !mayComeBack(observed.because);
     const why = forced
       ? `${forceAnnotation} is set`
@@ -147,7 +155,7 @@ function abandonedNotes(
     const count = observed.state === "absent" ? "objects may be" : `${objects} objects are`;
     const because = observed.state === "synced" ? "" : ` (${observed.because.detail})`;
     const note = `${count} left behind on ${member.name}: ${why}${because}`;
-    return { type: "Warning", reason: "LeftBehind", action: "Finalize", note };
+    return [...told, { type: "Warning", reason: "LeftBehind", action: "Finalize", note }];
   });
 }
 

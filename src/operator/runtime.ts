@@ -1,6 +1,7 @@
 // Time, chance and the log of a real process. Nothing else under src/operator but main.ts asks the machine for them.
 
 import { pino } from "pino";
+import { escaped } from "../core/shown.ts";
 import { type Clock, type Log, type LogFields, type Runtime, sleepWith } from "../kube/runtime.ts";
 
 /** The runtime of a real process. */
@@ -42,17 +43,37 @@ export const logLevels: readonly LogLevel[] = ["debug", "info", "warn", "error"]
 /** JSON lines for machines, or one readable line each for people. */
 export type LogFormat = "json" | "pretty";
 
-/** How a log is written. `redact` sees every text before it is written; `createSecrets().scrub` is meant for it. */
+/** How a log is written. `redact` sees every text before it is written, with what knows the secrets. */
 export type LogOptions = {
   readonly level: LogLevel;
   readonly format: LogFormat;
   readonly destination: { write(line: string): unknown };
-  readonly redact: (text: string) => string;
+  readonly redact: Pick<Secrets, "scrub" | "scrubShapes">;
 };
 
 const textLengthMax = 4_096;
 const listLengthMax = 50;
 const ownFields: ReadonlySet<string> = new Set(["level", "time", "msg"]);
+/** Names, codes and kinds: others choose them, and a line without them says nothing. */
+const nameFields: ReadonlySet<string> = new Set([
+  "action",
+  "cluster",
+  "code",
+  "failure",
+  "holder",
+  "identity",
+  "intent",
+  "key",
+  "kind",
+  "lease",
+  "mesh",
+  "name",
+  "namespace",
+  "reason",
+  "resource",
+  "server",
+  "version",
+]);
 const secretField = /^(preshared|private)[-_]?key$|^(token|password)$/i;
 
 /** A log that writes each line at once, without secrets and of limited length. */
@@ -61,17 +82,19 @@ export function createLog({ level, format, destination, redact }: LogOptions): L
   const least = logLevels.indexOf(level);
   const at = (own: LogLevel): Log["info"] => {
     if (logLevels.indexOf(own) < least) return () => {};
-    return (message, fields = {}) => write(own, clean(message), cleanFields(fields));
+    return (message, fields = {}) => write(own, bounded(redact.scrub(message)), cleanFields(fields));
   };
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 
-  function clean(text: string): string {
-    const safe = redact(text);
-    return safe.length > textLengthMax ? `${safe.slice(0, textLengthMax)}…` : safe;
+  function bounded(text: string): string {
+    return text.length > textLengthMax ? `${text.slice(0, textLengthMax)}…` : text;
   }
 
   function cleanFields(fields: LogFields): LogFields {
+    const cluster = typeof fields["cluster"] === "string" ? fields["cluster"] : undefined;
     const entries = Object.entries(fields).map(([name, value]): [string, LogFields[string]] => {
+      const clean = (text: string): string =>
+        bounded(nameFields.has(name) ? redact.scrubShapes(text) : redact.scrub(text, cluster));
       // A field that is called like one of the line's own would stand in the JSON twice.
       const free = ownFields.has(name) ? `${name}_` : clean(name);
       if (typeof value === "string") return [free, secretField.test(name) ? redacted : clean(value)];
@@ -89,7 +112,7 @@ type Writer = (level: LogLevel, message: string, fields: LogFields) => void;
 function jsonWriter(level: LogLevel, destination: LogOptions["destination"]): Writer {
   const formatters = { level: (label: string) => ({ level: label }) };
   const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, messageKey: "msg", formatters };
-  const logger = pino(options, { write: (line) => void destination.write(line) });
+  const logger = pino(options, { write: (line) => void destination.write(escaped(line)) });
   return (own, message, fields) => logger[own](fields, message);
 }
 
@@ -107,70 +130,120 @@ function prettyWriter(destination: LogOptions["destination"]): Writer {
 function word(value: LogFields[string]): string {
   if (typeof value === "object" && value !== null) return `[${value.map(word).join(" ")}]`;
   if (typeof value !== "string") return String(value);
-  return /^[^\s"'=[\]\p{Cc}]+$/u.test(value) ? value : plain(JSON.stringify(value));
+  return /^[^\s"'=[\]\p{C}]+$/u.test(value) ? value : plain(JSON.stringify(value));
 }
 
-/** Control characters as escapes: what others wrote must not end a line or move a cursor. */
-function plain(text: string): string {
-  return text.replace(/\p{Cc}/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
-}
+/** What cannot be seen as escapes: what others wrote must not end a line or move a cursor. */
+const plain = (text: string): string => escaped(text).replaceAll("\n", "\\u000a");
 
 const redacted = "[redacted]";
 
 /** The secrets that this process holds, so that none is ever written down. */
 export type Secrets = {
-  /** Makes every later `scrub` remove this text, also base64-encoded or inside JSON. Texts below 8 characters are not taken. */
-  readonly register: (text: string) => void;
-  /** The text without registered secrets, and without what looks like a JWT, a private key or a preshared key. */
-  readonly scrub: (text: string) => string;
+  /**
+   * Makes every later `scrub` remove this text, also base64-encoded or inside JSON. Texts below 20 characters are not
+   * taken. Whose it is: a cluster's, or this process's own, if nothing is said.
+   */
+  readonly register: (text: string, cluster?: string, server?: string) => void;
+  /**
+   * The text without secrets, and without what looks like a JWT, a private key or a preshared key. Whoever writes a
+   * kubeconfig chooses its token: in a line about another cluster it goes only if it looks like chance and is no name.
+   */
+  readonly scrub: (text: string, cluster?: string) => string;
+  /** The text without what looks like a secret; for names, codes and kinds, which are others' to choose. */
+  readonly scrubShapes: (text: string) => string;
 };
 
 /** A shorter text would occur by chance, and take harmless words out of the log. */
-const secretLengthMin = 8;
+const secretLengthMin = 20;
+const coreLength = 8;
 const secretsMax = 10_000;
+/** Tokens and keys of one cluster; those of a few changes. */
+const secretsPerCluster = 8;
+const ourselves = "local";
+
+type Kept = { readonly owners: Set<string>; readonly forms: readonly string[]; readonly isRandom: boolean };
 
 /** Makes an empty set of secrets. When it is full the one that was registered longest ago goes. */
 export function createSecrets(): Secrets {
-  const forms = new Map<string, readonly string[]>();
+  const kept = new Map<string, Kept>();
+  const byOwner = new Map<string, Set<string>>();
+  const names = new Map<string, string>();
   // Secrets by a few characters of theirs: a text is walked through once, however many secrets there are. They are taken
   // at three quarters, since tokens and keys begin and end alike but hold chance there.
-  const byCore = new Map<string, Set<string>>();
-  const coreStart = ({ length }: string): number => Math.min(Math.floor(length * 0.75), length - secretLengthMin);
-  const coreOf = (form: string): string => form.slice(coreStart(form), coreStart(form) + secretLengthMin);
+  const byCore = new Map<string, Map<string, Kept>>();
+  const coreStart = ({ length }: string): number => Math.min(Math.floor(length * 0.75), length - coreLength);
+  const coreOf = (form: string): string => form.slice(coreStart(form), coreStart(form) + coreLength);
 
-  function register(text: string): void {
+  function register(text: string, given = ourselves, server = ""): void {
+    const cluster = given.includes("/") ? given : ourselves; // only what comes from a Secret is somebody else's
+    names.delete(cluster);
+    names.set(cluster, server);
+    const [stale] = names.size > secretsMax ? names.keys() : [];
+    if (stale !== undefined) names.delete(stale);
     const secret = text.trim();
     if (secret.length < secretLengthMin) return;
-    const own = [secret, JSON.stringify(secret).slice(1, -1), base64(secret), base64(text)];
-    forms.delete(secret);
-    const oldest = forms.size >= secretsMax ? forms.entries().next().value : undefined;
-    if (oldest !== undefined) forget(...oldest);
-    forms.set(secret, own);
-    for (const form of own) byCore.set(coreOf(form), (byCore.get(coreOf(form)) ?? new Set()).add(form));
+    const own = byOwner.get(cluster) ?? new Set();
+    byOwner.set(cluster, own);
+    own.delete(secret);
+    own.add(secret);
+    const [first] = own;
+    if (own.size > secretsPerCluster && first !== undefined) disown(first, cluster);
+    const owners = kept.get(secret)?.owners ?? new Set();
+    if (kept.has(secret)) forget(secret);
+    const [oldest] = kept.size >= secretsMax ? kept : [];
+    if (oldest !== undefined) for (const owner of oldest[1].owners) disown(oldest[0], owner);
+    const forms = [secret, JSON.stringify(secret).slice(1, -1), base64(secret), base64(text)];
+    const made = { owners: owners.add(cluster), forms, isRandom: looksRandom(secret) };
+    kept.set(secret, made);
+    for (const form of forms) byCore.set(coreOf(form), (byCore.get(coreOf(form)) ?? new Map()).set(form, made));
   }
 
-  function forget(secret: string, own: readonly string[]): void {
-    forms.delete(secret);
-    for (const form of own) {
+  function disown(secret: string, owner: string): void {
+    const own = byOwner.get(owner);
+    own?.delete(secret);
+    if (own?.size === 0) byOwner.delete(owner);
+    const owners = kept.get(secret)?.owners;
+    owners?.delete(owner);
+    if (owners?.size === 0) forget(secret);
+  }
+
+  function forget(secret: string): void {
+    for (const form of kept.get(secret)?.forms ?? []) {
       const alike = byCore.get(coreOf(form));
       alike?.delete(form);
       if (alike?.size === 0) byCore.delete(coreOf(form));
     }
+    kept.delete(secret);
   }
 
-  function found(text: string): string[] {
+  function found(text: string, cluster: string | undefined): string[] {
     const all = new Set<string>();
-    for (let at = 0; byCore.size > 0 && at + secretLengthMin <= text.length; at += 1) {
-      for (const form of byCore.get(text.slice(at, at + secretLengthMin)) ?? [])
-        if (text.startsWith(form, at - coreStart(form))) all.add(form);
+    for (let at = 0; byCore.size > 0 && at + coreLength <= text.length; at += 1) {
+      for (const [form, secret] of byCore.get(text.slice(at, at + coreLength)) ?? [])
+        if (!all.has(form) && text.startsWith(form, at - coreStart(form)) && counts(secret, cluster)) all.add(form);
     }
     return [...all].sort((a, b) => b.length - a.length); // a secret may be the beginning of another
   }
 
+  function counts({ owners, forms, isRandom }: Kept, cluster: string | undefined): boolean {
+    if (owners.has(ourselves) || (cluster !== undefined && owners.has(cluster))) return true;
+    return isRandom && ![...names].some((pair) => pair.some((name) => name.includes(forms[0] ?? "")));
+  }
+
   return {
     register,
-    scrub: (text) => scrubShapes(found(text).reduce((rest, form) => rest.replaceAll(form, redacted), text)),
+    scrub: (text, cluster) =>
+      scrubShapes(found(text, cluster).reduce((rest, form) => rest.replaceAll(form, redacted), text)),
+    scrubShapes,
   };
+}
+
+/** Whether a text can hardly be a word that is of use to anybody: names and codes have few digits and no mixed case. */
+function looksRandom(text: string): boolean {
+  if (text.includes("\n")) return true;
+  if (/[a-z]/.test(text) && /[A-Z]/.test(text) && /\d/.test(text)) return true;
+  return text.replaceAll(/\D/g, "").length >= coreLength;
 }
 
 const base64 = (text: string): string => Buffer.from(text, "utf8").toString("base64");

@@ -1,6 +1,5 @@
 // What the operator and the commands that look at living clusters ask of the machine they run on.
 
-import { lookup } from "node:dns/promises";
 import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import type { Result } from "../core/result.ts";
@@ -9,6 +8,7 @@ import { inClusterAccess, loadKubeconfig } from "../kube/kubeconfig-files.ts";
 import type { Refusal } from "../kube/refusal.ts";
 import type { Runtime } from "../kube/runtime.ts";
 import type { Environment } from "./flags.ts";
+import { type Names, openNames } from "./names.ts";
 
 /** Our own cluster: a flag, then `KUBECONFIG`, then the Pod we run in, then the file in the home directory. */
 export async function ownAccess(
@@ -26,6 +26,6 @@ export async function ownAccess(
   return await loadKubeconfig({ home: homedir() }, files, context);
 }
 
-/** The addresses of a name, as this machine resolves it. */
-export const addressesOf = async (name: string): Promise<readonly string[]> =>
-  (await lookup(name, { all: true, verbatim: true })).map(({ address }) => address);
+/** Names as this machine knows them. */
+export const machineNames = (clock: Runtime["clock"]): Names =>
+  openNames({ clock, readFile: (path) => readFile(path, "utf8") });

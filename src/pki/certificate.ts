@@ -88,12 +88,9 @@ export function signCertificate(body: CertificateBody): string {
   return writePem("CERTIFICATE", sequence(signed, algorithm.der, bitString(signature)));
 }
 
-/** A larger key would hold up everything while it signs. */
-const rsaBitsMax = 8192;
-
 /** How a key signs certificates; undefined for kinds of keys that Cilium's certificates do not have. */
 export function signatureOf(key: KeyObject): { readonly hash: string; readonly der: Buffer } | undefined {
-  if (key.asymmetricKeyType === "rsa" && (key.asymmetricKeyDetails?.modulusLength ?? 0) <= rsaBitsMax)
+  if (key.asymmetricKeyType === "rsa")
     return { hash: "sha256", der: sequence(objectId(objectIds.rsaWithSha256), element(0x05)) };
   const curve = key.asymmetricKeyDetails?.namedCurve;
   if (curve === "prime256v1") return { hash: "sha256", der: sequence(objectId(objectIds.ecdsaWithSha256)) };

@@ -1,6 +1,7 @@
 // Whether one certificate is vouched for by another, as Go decides it, because etcd, Cilium and Hubble are Go: every
 // certificate of the bundle is an anchor, also an intermediate one. Name constraints and path lengths are not checked.
 
+import { shownName } from "../core/shown.ts";
 import type { Usage } from "./certificate.ts";
 import { type ReadCertificate, readCertificates } from "./read.ts";
 
@@ -158,7 +159,8 @@ function pathProblem(path: Path, nowMs: number, purpose: Usage): ChainProblem | 
 }
 
 const day = (atMs: number): string => new Date(atMs).toISOString().slice(0, 19).replace("T", " ");
-const quoted = (name: string | undefined): string => (name === undefined ? "somebody without a name" : `"${name}"`);
+const quoted = (name: string | undefined): string =>
+  name === undefined ? "somebody without a name" : `"${shownName(name)}"`;
 const nameOf = ({ facts }: ReadCertificate): string => quoted(facts.commonName);
 const keyName = (id: string | undefined): string => (id === undefined ? "without an id" : id.slice(0, 16));
 

@@ -56,13 +56,16 @@ export function time(atMs: number): Buffer {
 /** An element that was read: its tag, what is in it, and all of its bytes. */
 export type Element = { readonly tag: number; readonly content: Buffer; readonly raw: Buffer };
 
-/** The elements that fill the bytes exactly; undefined if anything else does. */
+/** More elements side by side than any certificate has, names included. Two bytes are enough for one. */
+const elementsMax = 10_000;
+
+/** The elements that fill the bytes exactly; undefined if anything else does, or too many. */
 export function readElements(bytes: Buffer): readonly Element[] | undefined {
   const found: Element[] = [];
   let at = 0;
   while (at < bytes.length) {
     const one = readElement(bytes, at);
-    if (one === undefined) return undefined;
+    if (one === undefined || found.length === elementsMax) return undefined;
     found.push(one);
     at += one.raw.length;
   }

@@ -1,4 +1,5 @@
-import { createPrivateKey, createPublicKey, type KeyObject } from "node:crypto";
+import { createPublicKey, type KeyObject } from "node:crypto";
+import { readPrivateKey } from "./private-key.ts";
 import { type CertificateFacts, readCertificates, type UnreadableCertificate } from "./read.ts";
 
 /**
@@ -9,11 +10,11 @@ export function inspectCertificates(pem: string): readonly (CertificateFacts | U
   return readCertificates(pem).blocks.map((block) => ("error" in block ? block : block.facts));
 }
 
-/** Whether the key belongs to the first certificate of the text; false if either cannot be read. */
+/** Whether the key belongs to the first certificate of the text; false if either cannot be read, or the key not be used. */
 export function keyMatches(certPem: string, keyPem: string): boolean {
   const [certificate] = readCertificates(certPem).certificates;
   const key = readPrivateKey(keyPem);
-  return certificate !== undefined && key !== undefined && isKeyOf(key, certificate);
+  return certificate !== undefined && key.ok && isKeyOf(key.value, certificate);
 }
 
 /** Whether the private key belongs to the certificate. */
@@ -21,14 +22,4 @@ export function isKeyOf(key: KeyObject, { publicKey }: { readonly publicKey: Key
   // Comparing keys of two kinds throws.
   if (publicKey === undefined || key.asymmetricKeyType !== publicKey.asymmetricKeyType) return false;
   return createPublicKey(key).equals(publicKey);
-}
-
-/** The private key of a PEM text in PKCS#8, PKCS#1 or SEC 1; undefined if there is none or it has a passphrase. */
-export function readPrivateKey(keyPem: string): KeyObject | undefined {
-  try {
-    return createPrivateKey(keyPem);
-  } catch (error) {
-    if (error instanceof Error) return undefined;
-    throw error;
-  }
 }

@@ -2,6 +2,7 @@ import type { KeyObject } from "node:crypto";
 import { parseAddress } from "../core/net/address.ts";
 import { Redacted } from "../core/redacted.ts";
 import { err, ok, type Result } from "../core/result.ts";
+import { quote } from "../core/shown.ts";
 import {
   authorityKeyIdFrom,
   distinguishedName,
@@ -11,7 +12,8 @@ import {
   signCertificate,
   type Usage,
 } from "./certificate.ts";
-import { isKeyOf, readPrivateKey } from "./inspect.ts";
+import { isKeyOf } from "./inspect.ts";
+import { readPrivateKey } from "./private-key.ts";
 import { type ReadCertificate, readCertificates } from "./read.ts";
 
 /** A certificate that is wanted, and the CA that shall sign it. */
@@ -42,15 +44,9 @@ export type IssueProblem = {
  */
 export function issueLeaf(request: LeafRequest): Result<IssuedLeaf, IssueProblem> {
   const { commonName, usage, names = [] } = request;
-  const badName = nameProblem(commonName, names);
-  if (badName !== undefined) return err({ kind: "invalidName", detail: badName });
-  const found = authorityOf(request);
-  if (!found.ok) return found;
-  const { ca, caKey, chain } = found.value;
-  const notBeforeMs = Math.max(wholeSecond(request.notBeforeMs), ca.facts.notBeforeMs);
-  const notAfterMs = Math.min(wholeSecond(request.notAfterMs), ca.facts.notAfterMs);
-  if (notAfterMs <= notBeforeMs)
-    return err({ kind: "caExpired", detail: "the CA is not valid at any moment of the time asked for" });
+  const prepared = prepare(request);
+  if (!prepared.ok) return prepared;
+  const { ca, caKey, chain, notBeforeMs, notAfterMs } = prepared.value;
   const { publicKey, privateKey } = makeKey("ec-p256");
   const certPem = signCertificate({
     subject: distinguishedName(commonName),
@@ -67,11 +63,33 @@ export function issueLeaf(request: LeafRequest): Result<IssuedLeaf, IssueProblem
   return ok({ certPem: [certPem, ...chain.map(({ pem }) => pem)].join(""), keyPem: new Redacted(keyText(privateKey)) });
 }
 
+/** Why a certificate would not be issued; undefined if it would. Nothing is signed to find out. */
+export function issueProblem(request: LeafRequest): IssueProblem | undefined {
+  const prepared = prepare(request);
+  return prepared.ok ? undefined : prepared.error;
+}
+
 type Authority = {
   readonly ca: ReadCertificate;
   readonly caKey: KeyObject;
   readonly chain: readonly ReadCertificate[];
 };
+
+type Prepared = Authority & { readonly notBeforeMs: number; readonly notAfterMs: number };
+
+/** Everything but the key and the signature. */
+function prepare(request: LeafRequest): Result<Prepared, IssueProblem> {
+  const badName = nameProblem(request.commonName, request.names ?? []);
+  if (badName !== undefined) return err({ kind: "invalidName", detail: badName });
+  const found = authorityOf(request);
+  if (!found.ok) return found;
+  const { facts } = found.value.ca;
+  const notBeforeMs = Math.max(wholeSecond(request.notBeforeMs), facts.notBeforeMs);
+  const notAfterMs = Math.min(wholeSecond(request.notAfterMs), facts.notAfterMs);
+  if (notAfterMs <= notBeforeMs)
+    return err({ kind: "caExpired", detail: "the CA is not valid at any moment of the time asked for" });
+  return ok({ ...found.value, notBeforeMs, notAfterMs });
+}
 
 function authorityOf({ caCertPem, caKeyPem }: LeafRequest): Result<Authority, IssueProblem> {
   const { certificates, blocks } = readCertificates(caCertPem);
@@ -80,13 +98,11 @@ function authorityOf({ caCertPem, caKeyPem }: LeafRequest): Result<Authority, Is
     const reason = first !== undefined && "error" in first ? first.error : "empty";
     return err({ kind: "garbled", detail: `the CA's certificate is unreadable: ${reason}` });
   }
-  const caKey = readPrivateKey(caKeyPem.expose());
-  if (caKey === undefined) return err({ kind: "garbled", detail: "the CA's key is unreadable, or has a passphrase" });
+  const key = readPrivateKey(caKeyPem.expose());
+  if (!key.ok) return err({ kind: "garbled", detail: `the CA's key is ${key.error}` });
+  const caKey = key.value;
   if (signatureOf(caKey) === undefined)
-    return err({
-      kind: "unsupportedKey",
-      detail: "the CA's key is neither RSA of 8,192 bits at most nor EC P-256 or P-384",
-    });
+    return err({ kind: "unsupportedKey", detail: "the CA's key is neither RSA nor EC P-256 or P-384" });
   const ca = certificates.filter((one) => isKeyOf(caKey, one)).sort(byExpiry)[0];
   if (ca === undefined) return err({ kind: "keyMismatch", detail: "the CA's key does not belong to its certificate" });
   if (!ca.maySign) return err({ kind: "notCa", detail: "the certificate is not that of a CA that may sign others" });
@@ -121,5 +137,5 @@ function nameProblem(commonName: string, names: readonly string[]): string | und
   // Half of a surrogate pair cannot be written as UTF-8.
   if (Buffer.from(commonName).toString() !== commonName) return "the common name is not Unicode text";
   const bad = names.find((name) => !parseAddress(name).ok && (name.length > 253 || !hostName.test(name)));
-  return bad === undefined ? undefined : `${JSON.stringify(bad)} is neither a host name nor an address`;
+  return bad === undefined ? undefined : `${quote(bad)} is neither a host name nor an address`;
 }

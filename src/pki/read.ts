@@ -6,6 +6,7 @@ import { addressOfBytes } from "./address-bytes.ts";
 import { childrenOf, type Element, objectIdText, readElements, tags, timeOf } from "./der.ts";
 import { objectIds } from "./object-ids.ts";
 import { readPem } from "./pem.ts";
+import { publicExponentEnd, rsaBitsMax } from "./private-key.ts";
 
 /** What one certificate says; nothing in it is a secret. */
 export type CertificateFacts = {
@@ -45,7 +46,7 @@ export type ReadCertificate = {
   readonly issuerDer: Buffer;
   /** The public key as it stands in the certificate. */
   readonly spki: Buffer;
-  /** Undefined if it is of a kind that this machine does not know. */
+  /** Undefined if it is of a kind that this machine or Go does not know, or too large. */
   readonly publicKey: KeyObject | undefined;
   /** It is a CA, and its key usage lets it sign certificates. */
   readonly maySign: boolean;
@@ -83,7 +84,7 @@ function readCertificate(der: Buffer): ReadCertificate | UnreadableCertificate {
   if (notBeforeMs === undefined || notAfterMs === undefined) return { error: "its validity cannot be read" };
   const extensions = extensionsOf(parts);
   if (extensions === undefined) return { error: "its extensions cannot be read" };
-  const publicKey = keyOf(x509);
+  const key = keyOf(x509);
   const isCa = isCaIn(extensions.get(objectIds.basicConstraints));
   return {
     facts: {
@@ -98,14 +99,14 @@ function readCertificate(der: Buffer): ReadCertificate | UnreadableCertificate {
       sha256: createHash("sha256").update(der).digest("hex"),
       ...alternativeNamesOf(extensions.get(objectIds.subjectAltName)),
       ...optional("extKeyUsage", usagesOf(extensions.get(objectIds.extKeyUsage))),
-      keyType: keyTypeOf(publicKey),
+      keyType: keyTypeOf(key),
     },
     x509,
     pem: x509.toString(),
     subjectDer: subject.raw,
     issuerDer: issuer.raw,
     spki: spki.raw,
-    publicKey,
+    publicKey: usable(key),
     maySign: isCa && maySignCertificates(extensions.get(objectIds.keyUsage)),
   };
 }
@@ -126,6 +127,14 @@ function keyOf(x509: X509Certificate): KeyObject | undefined {
     if (error instanceof Error) return undefined;
     throw error;
   }
+}
+
+/** A key of a kind and size that Go takes; two hundred signatures of other ones would take seconds to check. */
+function usable(key: KeyObject | undefined): KeyObject | undefined {
+  const { modulusLength = 0, publicExponent = 0n, namedCurve = "" } = key?.asymmetricKeyDetails ?? {};
+  const kind = key?.asymmetricKeyType;
+  if (kind === "rsa") return modulusLength <= rsaBitsMax && publicExponent < publicExponentEnd ? key : undefined;
+  return kind === "ed25519" || (kind === "ec" && Object.hasOwn(curves, namedCurve)) ? key : undefined;
 }
 
 const optional = <K extends string, V>(key: K, value: V | undefined): { readonly [P in K]?: V } =>
@@ -200,7 +209,12 @@ function textOf({ tag, content }: Element): string {
   return Buffer.from(content).swap16().toString("utf16le");
 }
 
-const curves: Readonly<Record<string, string>> = { prime256v1: "P-256", secp384r1: "P-384", secp521r1: "P-521" };
+const curves: Readonly<Record<string, string>> = {
+  secp224r1: "P-224",
+  prime256v1: "P-256",
+  secp384r1: "P-384",
+  secp521r1: "P-521",
+};
 
 function keyTypeOf(key: KeyObject | undefined): string {
   const { modulusLength, namedCurve } = key?.asymmetricKeyDetails ?? {};

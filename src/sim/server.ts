@@ -80,6 +80,8 @@ export type SimServer = {
   readonly stats: () => SimStats;
   /** Takes a token from now on. */
   readonly admit: (token: string, user: SimUser) => void;
+  /** Whether it takes a token. */
+  readonly admits: (token: string) => boolean;
   /** Takes a token no more; watches that it opened go on, as on a real server. */
   readonly revoke: (token: string) => void;
   /** Ends every watch, as a restart does. */
@@ -103,6 +105,7 @@ export function createSimServer(options: SimServerOptions): SimServer {
     compact: () => server.store.compact(),
     stats: () => server.stats(),
     admit: (token, user) => server.users.admit(token, user),
+    admits: (token) => server.users.admits(token),
     revoke: (token) => server.users.revoke(token),
     endWatches: () => server.watches.endAll(),
     listen: (storage, listener) => server.store.listen(storage, listener),

@@ -52,6 +52,11 @@ export class Users {
     this.#byToken.set(token, user);
   }
 
+  /** Whether it takes a token. */
+  admits(token: string): boolean {
+    return this.#byToken.has(token);
+  }
+
   /** Takes a token no more. */
   revoke(token: string): void {
     this.#byToken.delete(token);

@@ -244,11 +244,9 @@ describe("roles", () => {
   test.each<[string, Wish]>([
     [remote, inKube({ verb: "watch", resource: "secrets", name: "cilium-ca" })],
     [remote, inKube({ verb: "patch", resource: "secrets", name: "cilium-clustermesh" })],
-    [remote, inKube({ verb: "create", resource: "secrets" })],
     [remote, inKube({ verb: "watch", resource: "configmaps", name: "cilium-config" })],
-    [remote, inKube({ verb: "delete", resource: "configmaps", name: "clustermesh-remote-users" })],
-    [remote, inKube({ verb: "patch", resource: "deployments", group: "apps", name: "clustermesh-apiserver" })],
-    [remote, inKube({ verb: "get", resource: "pods", sub: "proxy", name: "clustermesh-apiserver-0:9964" })],
+    [remote, inKube({ verb: "patch", resource: "configmaps", name: "clustermesh-remote-users" })],
+    [remote, inKube({ verb: "watch", resource: "deployments", group: "apps", name: "clustermesh-apiserver" })],
     [remote, { verb: "patch", resource: "services", namespace: "production", name: "nginx" }],
     [remote, { verb: "watch", resource: "endpointslices", group: "discovery.k8s.io" }],
     [remote, { verb: "create", resource: "ciliumclusterwidenetworkpolicies", group: "cilium.io" }],

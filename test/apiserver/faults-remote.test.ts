@@ -33,7 +33,7 @@ const troubles: Readonly<Record<Exclude<Behaviour, "pass">, RegExp>> = {
   error: /HTTP 500: etcdserver: request timed out/,
   throttle: /HTTP 429: too many requests/,
   truncate: /not JSON|in the middle of a line/,
-  flood: /more than \d+ bytes/,
+  flood: /over budget: /,
   redirect: /HTTP 302: redirects are not followed/,
   unauthorized: /HTTP 401: Unauthorized.*renew the credentials in Secret kilo-system\/[a-z]+-kubeconfig/,
   revoked: /HTTP 401: Unauthorized/,

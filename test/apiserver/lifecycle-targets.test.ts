@@ -164,7 +164,7 @@ describe("a write that is refused", () => {
     await Promise.all([0, 1, 2, 3, 4, 5, 6, 7].map((group) => createSome(group * 50)));
     const [local, many, third] = lab.members.map(entryOf);
     await putMesh(hub, meshOf("m", [], { clusters: [local, { ...many, wireguardCIDR: "10.44.0.0/16" }, third] }));
-    await lab.start(["--kube-api-qps", "1000", "--kube-api-burst", "1000"]);
+    await lab.start(["--kube-api-qps", "1000", "--kube-api-burst", "1000", "--write-interval", "0"]);
     await meshReady(hub, "m");
     const quiet = new AbortController();
     const churn = (async () => {

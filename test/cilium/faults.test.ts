@@ -45,7 +45,8 @@ describeOnPrivateNetwork("faults", () => {
       ["cluster-odd-5", odd.servers.odd],
       ["cluster-even-6", odd.servers.even],
     ] as const) {
-      await mgmt.putCluster(name, await grantOperator(server));
+      const annotations = { "kcp.io/cluster": tenants.green.cluster };
+      await mgmt.putCluster(name, await grantOperator(server), { annotations });
       await tenants.green.apply([kubernetesCluster(name)]);
     }
     operator = await lab.start(["--finalizer-wait", "5"]);
@@ -267,7 +268,10 @@ async function replaceSecrets({ admin }: Server, secrets: Readonly<Record<string
 
 async function hasConnection({ admin, name }: Server): Promise<void> {
   const path = ciliumPaths.secret("cilium-kvstoremesh");
-  await eventually(`connection data on ${name}`, async () => (await admin.request("GET", path)).status === 200);
+  await eventually(`connection data on ${name}`, async () => {
+    const { body } = await admin.request<{ readonly data?: object }>("GET", path);
+    return Object.keys(body.data ?? {}).length > 0;
+  });
 }
 
 /** The way from the odd cluster to the even one may be written: nothing is wrong with that one. */

@@ -152,14 +152,18 @@ describeOnPrivateNetwork("tenants", () => {
     const claim = JSON.stringify({
       precious: { for: [`ClusterMeshBinding/${red.cluster}/default/mesh`], was: null, set: "*" },
     });
+    const put = async (name: string, annotation: string | null, precious: string | null): Promise<void> => {
+      const encoded = precious === null ? null : Buffer.from(precious).toString("base64");
+      const patch = { metadata: { annotations: { [key]: annotation } }, data: { precious: encoded } };
+      const type = "application/merge-patch+json";
+      const { status } = await ham.server.admin.request("PATCH", `${path}/${name}`, patch, type);
+      expect(status).toBe(200);
+    };
     for (const [name, annotation] of [
       ["cilium-kvstoremesh", text],
       ["cilium-clustermesh", claim],
     ] as const) {
-      await ham.server.admin.ensure(path, {
-        metadata: { name, annotations: { [key]: annotation } },
-        stringData: { precious: "endpoints:\n- https://192.0.2.1:2379\n" },
-      });
+      await put(name, annotation, "endpoints:\n- https://192.0.2.1:2379\n");
     }
     // It also says that it is red's cluster.
     const config = "/api/v1/namespaces/kube-system/configmaps/cilium-config";
@@ -179,7 +183,7 @@ describeOnPrivateNetwork("tenants", () => {
     await expectOthersUntouched();
     await lie("ham", "4");
     for (const name of ["cilium-kvstoremesh", "cilium-clustermesh"]) {
-      await ham.server.admin.request("DELETE", `${path}/${name}`);
+      await put(name, null, null);
     }
   });
 
@@ -200,6 +204,7 @@ describeOnPrivateNetwork("tenants", () => {
     await tenants.green.remove("KubernetesCluster", victim);
     await tenants.blue.remove("KubernetesCluster", victim);
     await tenants.blue.remove("KubernetesCluster", own);
+    for (const name of ["muc", "ham"] as const) await lab.give(name, grey);
     const pair = [kubernetesCluster(victim), kubernetesCluster(own)];
     await grey.apply([...pair, bindingOf("mesh", [victim, own])]);
     await reaches(grey, "ClusterMeshBinding", "mesh", "Connected");
@@ -225,6 +230,7 @@ describeOnPrivateNetwork("tenants", () => {
   test("a tenant whose workspace is deleted in the middle of its mesh leaves nothing on its clusters", async () => {
     const { tenancy, clusters, tenants, kcp } = lab;
     const brown = await tenancy.createTenant("brown");
+    for (const name of ["muc", "ham"] as const) await lab.give(name, brown);
     await brown.apply([kubernetesCluster(victim), kubernetesCluster(own)]);
     await brown.apply([bindingOf("mesh", [victim, own])]);
     await reaches(brown, "ClusterMeshBinding", "mesh", "Connected");

@@ -44,8 +44,8 @@ export const ciliumMutants: readonly Mutant[] = [
     file: "src/cilium/mesh-keeps.ts",
     replace: [
       {
-        from: "if (between.length > 0) return between.some(isHeld);",
-        to: "if (between.length > 0) return false;",
+        from: "return linksFor(plan, target, object, path).some(isHeld);",
+        to: "return false;",
       },
     ],
     rules: ["C6"],

@@ -63,12 +63,8 @@ export const mutants: readonly Mutant[] = [
     file: "src/core/diff.ts",
     replace: [
       {
-        from: '  const operations = orderByClaims([\n    ...vacated.map((item) => deleteStep(plan.target, item, "SurplusHolder")),\n    ...writes,\n    ...touch(early),\n',
-        to: '  const deletes = [\n    ...vacated.map((item) => deleteStep(plan.target, item, "SurplusHolder")),\n',
-      },
-      {
-        from: "    ...touch(late),\n  ]);",
-        to: "  ].map(({ operation }) => operation);\n  const operations = [...orderByClaims([...writes, ...touch(early), ...touch(late)]), ...deletes];",
+        from: "  const operations = orderByClaims(urgent, steps);",
+        to: '  const ordered = orderByClaims(urgent, steps);\n  const isDelete = ({ action }: Operation): boolean => action === "delete";\n  const operations = [...ordered.filter((each) => !isDelete(each)), ...ordered.filter(isDelete)];',
       },
     ],
     rules: ["S1", "S2"],

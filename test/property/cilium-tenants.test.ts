@@ -12,6 +12,7 @@ const options: CiliumOptions = { ...ciliumDefaults, ports: ciliumPorts };
 const workspaces = ["a", "b", "c"] as const;
 const names = ["west", "east"] as const;
 
+type Marks = Readonly<Record<string, string | undefined>>;
 type Claim = { readonly workspace: string; readonly name: string; readonly day: number };
 
 const anyWorld = fc.record({
@@ -36,13 +37,18 @@ const anyWorld = fc.record({
     }),
     { selector: ({ workspace }) => workspace, maxLength: 3 },
   ),
+  trustUnmarkedClusters: fc.boolean(),
 });
 
-/** Who has a cluster: whom it is marked for, else who has claimed it first; of one day, the first by uid. */
-function ownerOf(name: (typeof names)[number], marks: Readonly<Record<string, string | undefined>>, claims: Claim[]) {
+/** Who has a cluster: whom it is marked for; else, where that is trusted, who claimed it first; of one day, by uid. */
+function ownerOf(
+  name: (typeof names)[number],
+  { marks, claims, trustUnmarkedClusters }: { marks: Marks; claims: readonly Claim[]; trustUnmarkedClusters: boolean },
+): string | undefined {
+  if (!trustUnmarkedClusters) return marks[name];
   const first = claims
     .filter((claim) => claim.name === name)
-    .sort((a, b) => a.day - b.day || (a.workspace < b.workspace ? -1 : 1))[0];
+    .toSorted((a, b) => a.day - b.day || (a.workspace < b.workspace ? -1 : 1))[0];
   return marks[name] ?? first?.workspace;
 }
 
@@ -51,7 +57,8 @@ const status = { conditions: [{ type: "Ready", status: "True" }] };
 
 test("no tenant's objects lead to a cluster that another tenant has", () => {
   fc.assert(
-    fc.property(anyWorld, ({ claims, marks, bindings }) => {
+    fc.property(anyWorld, (world) => {
+      const { claims, marks, bindings, trustUnmarkedClusters } = world;
       const kubernetesClusters = claims.map(({ workspace, name, day }) => ({
         apiVersion: "platform.edge-portal.eu/v1alpha1",
         kind: "KubernetesCluster",
@@ -63,7 +70,7 @@ test("no tenant's objects lead to a cluster that another tenant has", () => {
           annotations: inWorkspace(workspace),
         },
       }));
-      const meshes = bindings.map(({ workspace, named, told, isDeleted }) => ({
+      const meshes = bindings.map(({ workspace, named, told: stated, isDeleted }) => ({
         apiVersion: "networking.edge-portal.eu/v1alpha1",
         kind: "ClusterMeshBinding",
         metadata: {
@@ -73,7 +80,7 @@ test("no tenant's objects lead to a cluster that another tenant has", () => {
           ...(isDeleted ? { deletionTimestamp: "2026-02-01T00:00:00Z" } : {}),
         },
         spec: { clusterRefs: named.map((name) => ({ name })) },
-        status: { meshStatus: told.map((clusterName) => ({ clusterName })) },
+        status: { meshStatus: stated.map((clusterName) => ({ clusterName })) },
       }));
       const managed = names.map((name) => ({
         apiVersion: "fleet.example.com/v1",
@@ -99,12 +106,14 @@ test("no tenant's objects lead to a cluster that another tenant has", () => {
           ...names.map((name) => ({ name, objects: [kubeSystem(`uid-${name}`)] })),
         ],
       });
-      const { clusters } = readCiliumWorld(file, ciliumProvider(options), options);
+      const told = { ...options, trustUnmarkedClusters };
+      const { clusters } = readCiliumWorld(file, ciliumProvider(told), told);
       const seen = clusters.flatMap(({ accesses, observed }) => (observed.state === "absent" ? [] : accesses));
       for (const name of names) {
-        const owner = ownerOf(name, marks, [...claims]);
+        const owner = ownerOf(name, world);
         const looking = workspaces.filter((workspace) => seen.some((id) => id === `default/${name}/${workspace}`));
         if (owner !== undefined) expect([[], [owner]]).toContainEqual(looking);
+        if (!trustUnmarkedClusters && owner === undefined) expect(looking).toEqual([]);
         const wanted = bindings.some(({ workspace, named }) => workspace === owner && named.includes(name));
         const isClaimed = claims.some((claim) => claim.name === name && claim.workspace === owner);
         if (wanted && isClaimed) expect(looking).toEqual([owner]);

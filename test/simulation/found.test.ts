@@ -84,9 +84,35 @@ test("S6: a Peer that must be touched, since a copy of it was deleted, is touche
   expect(violation).toBeUndefined();
 });
 
+test("S6: a Peer cannot be touched while the token that would do it has expired, and is touched after that", async () => {
+  const violation = await play({ nodes: [2, 1], meshes: [mesh([0, 1])] }, [
+    { atMs: 31_636, do: "Peer is edited", cluster: 1, peer: 2, what: "copied" },
+    { atMs: 31_769, do: "token expires", cluster: 1, forMs: 143_450 },
+  ]);
+  expect(violation).toBeUndefined();
+});
+
 test("L1: the Peer of a drained node gives up the WireGuard address that the next node has moved up to", async () => {
   const violation = await play({ nodes: [1, 2], meshes: [mesh([0, 1])] }, [
     { atMs: 47_000, do: "node is drained", cluster: 1, node: 0, forMs: 4_600 },
+  ]);
+  expect(violation).toBeUndefined();
+});
+
+test("S5: a mesh that is deleted takes no Peer away that a newer one may want through a Secret not yet tried", async () => {
+  const violation = await play({ nodes: [1, 1], meshes: [mesh([0, 1]), mesh([0, 1], { namespace: "tenants" })] }, [
+    { atMs: 17_875, do: "mesh is deleted", mesh: 1, forMs: 3_739 },
+    { atMs: 21_521, do: "operator pauses", operator: 0, forMs: 40_000 },
+    { atMs: 30_977, do: "mesh is deleted", mesh: 0, forMs: 17_969 },
+  ]);
+  expect(violation).toBeUndefined();
+});
+
+test("S5: a mesh that is deleted takes no Peer away that another one misses by a mistyped selector", async () => {
+  const meshes = [mesh([0, 1, 2]), mesh([0, 1], { namespace: "tenants" })];
+  const violation = await play({ nodes: [3, 1, 1], meshes }, [
+    { atMs: 55_400, do: "spec is mistyped", mesh: 1, cluster: 1, what: "nodeSelector", forMs: 85_479 },
+    { atMs: 91_100, do: "mesh is deleted", mesh: 0, forMs: 106_256 },
   ]);
   expect(violation).toBeUndefined();
 });
@@ -110,6 +136,15 @@ test("L1: an agent that restarts gets the address of a node that leaves meanwhil
   const violation = await play({ nodes: [2, 2], meshes: [mesh([0, 1])] }, [
     { atMs: 83_100, do: "agent restarts", cluster: 1, node: 2, forMs: 19_536 },
     { atMs: 85_100, do: "node leaves", cluster: 1, node: 0 },
+  ]);
+  expect(violation).toBeUndefined();
+});
+
+test("S9: somebody takes the labels off a Peer while the watch of its cluster lags", async () => {
+  const violation = await play({ nodes: [2, 2, 1, 2], meshes: [mesh([0, 1, 2, 3])] }, [
+    { atMs: 26_350, do: "watches lag", cluster: 3, ms: 5_000, forMs: 124_435 },
+    { atMs: 34_489, do: "Peer is edited", cluster: 3, peer: 1, what: "unlabelled" },
+    { atMs: 34_702, do: "node is renamed", cluster: 2, node: 0 },
   ]);
   expect(violation).toBeUndefined();
 });

@@ -19,6 +19,15 @@ test("300 histories break no rule, and meet what they should", async () => {
   expect(unseen.length).toBeLessThanOrEqual(8);
 });
 
+// Two minutes on two cores: only where everything is played.
+if (process.env["CAUSEWAY_TEST_ALL"] === "1") {
+  test("3,000 histories leave nothing unseen", async () => {
+    const run = await sim(["--seed", "900000", "--histories", "3000"]);
+    expect(lastLine(run)["sometimes"], run.stderr).toMatchObject({ unseen: [] });
+    expect(run.code, run.stderr).toBe(0);
+  });
+}
+
 describe("the same seed", () => {
   test("plays the same history in another place, time zone and language", async () => {
     const digest = async (seed: number, env: NodeJS.ProcessEnv) =>

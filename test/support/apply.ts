@@ -19,7 +19,7 @@ export type TestWorld = {
     objects: unknown[];
   }[];
   dns?: Record<string, string | null>;
-  held?: { target: string; object: string; since: string }[];
+  held?: { target: string; object: string; since: string; reason?: string }[];
 };
 
 /** The world after all operations of a plan were carried out. */
@@ -46,7 +46,21 @@ export function applyPlan(world: TestWorld, plan: PlanDocument): TestWorld {
     }
     return { ...cluster, objects };
   });
-  return { ...world, clusters };
+  return { ...world, clusters, ...remembered(world, plan) };
+}
+
+/** What an operator remembers from plan to plan: since when an edit has been doubted. */
+function remembered(world: TestWorld, { holds }: PlanDocument): Pick<TestWorld, "held"> {
+  const { now, held = [] } = world;
+  const isKnown = (target: string, object: string): boolean =>
+    held.some((each) => each.target === target && each.object === object);
+  const doubts = holds.filter(({ reason }) => reason === "SpecChange" || reason === "SourceExchanged");
+  const begun = doubts.flatMap(({ target, objects, reason }) =>
+    objects.flatMap((object) =>
+      now === undefined || isKnown(target, object) ? [] : [{ target, object, since: now, reason }],
+    ),
+  );
+  return begun.length === 0 ? {} : { held: [...held, ...begun] };
 }
 
 function manifestOf(peer: PlanDocument["peers"][number]): Obj {

@@ -28,7 +28,7 @@ export const operatorAccount = "system:serviceaccount:kube-system:causeway";
 export type TargetCluster = CiliumCluster & {
   /** The name of its KubernetesCluster, and of its Cluster on the management plane. */
   readonly ref: string;
-  /** With exactly the rights of deploy/rbac/cilium-remote.yaml. */
+  /** With exactly the rights of the files deploy/rbac/cilium-remote*.yaml. */
   readonly kubeconfig: string;
   readonly snapshot: () => Promise<ClusterSnapshot>;
   /** Starts kvstoremesh anew: one that was told of a peer no more lets nobody tell it again for three minutes. */
@@ -81,9 +81,19 @@ export async function startMember(
   return { cluster, agents: await startAgents(cluster) };
 }
 
-/** Gives the operator its rights on a cluster, as committed; the answer is a kubeconfig with its token. */
+/**
+ * Gives the operator its rights on a cluster, as committed, and creates what it may change and not create where Helm did
+ * not; the answer is a kubeconfig with its token.
+ */
 export async function grantOperator(server: Server): Promise<string> {
-  await server.kubectl(["apply", "-f", "-"], deployed("rbac/cilium-remote.yaml"));
+  for (const file of ["cilium-remote", "cilium-remote-metrics", "cilium-remote-aliases"])
+    await server.kubectl(["apply", "-f", "-"], deployed(`rbac/${file}.yaml`));
+  await server.admin.ensure("/api/v1/namespaces", { metadata: { name: "production" } });
+  await server.kubectl(["apply", "-n", "production", "-f", "-"], deployed("rbac/cilium-remote-expose.yaml"));
+  await server.kubectl(["create", "-f", "-"], deployed("rbac/cilium-remote-objects.yaml")).catch((error: unknown) => {
+    const lines = String(error).split("\n");
+    if (!lines.every((line) => line.includes("AlreadyExists"))) throw error;
+  });
   return server.kubeconfig(await server.serviceAccountToken("kube-system", "causeway"));
 }
 

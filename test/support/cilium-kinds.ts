@@ -8,6 +8,7 @@ import { globalServiceSchema } from "../../src/api/global-service.ts";
 import { kubernetesClusterSchema } from "../../src/api/kubernetes-cluster.ts";
 import type { Evidence, Report } from "../../src/core/provider.ts";
 import { type ClusterId, clusterIdOf, type ClusterView, type Observed } from "../../src/core/world.ts";
+import { editOf } from "../../src/cilium/edit.ts";
 import type { CiliumFacts, PolicyFacts, ServiceFacts } from "../../src/cilium/facts.ts";
 import type {
   BindingIntent,
@@ -155,7 +156,6 @@ export function service(
       labels: rest.labels ?? {},
       annotations,
       values: annotations,
-      isOtherwiseEmpty: false,
     },
     uid: `uid-${name}`,
     resourceVersion: "1",
@@ -221,7 +221,17 @@ export function mesh(
   const { phase = "Connected", unusable = [], links = [], about = {} } = more;
   const names = [...members, ...unusable].map(({ name }) => name);
   const unusableIds = unusable.map((each) => ({ ...each, id: idOf(each.name) }));
-  return { binding: binding(names, about), phase, members, unusable: unusableIds, links };
+  const own = binding(names, about);
+  return {
+    binding: own,
+    phase,
+    members,
+    unusable: unusableIds,
+    links,
+    strangers: new Map(),
+    parting: (peer) => editOf(own, peer, { always: true }),
+    wasMember: () => true,
+  };
 }
 
 /** Everything a planner is given. */
@@ -264,6 +274,7 @@ export function context(
         inspect: () => [],
         chainProblem: () => undefined,
         keyMatches: () => false,
+        issueProblem: () => ({ detail: "nothing is issued here" }),
         issue: () => ({ ok: false, error: { detail: "nothing is issued here" } }),
       },
     },

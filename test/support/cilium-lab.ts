@@ -12,6 +12,7 @@ import type { CiliumFacts } from "../../src/cilium/facts.ts";
 import type { CiliumIntent } from "../../src/cilium/intent.ts";
 import type { CiliumPlan } from "../../src/cilium/plan.ts";
 import { ciliumProvider } from "../../src/cilium/provider.ts";
+import { clusterObjects } from "../../src/sim/cilium/rules.ts";
 import { day, toyCa, toyLeaf, type ToyPair, toyPorts } from "./toy-pki.ts";
 
 // oxlint-disable-next-line typescript/no-explicit-any -- objects of Kubernetes, as tests read and change them
@@ -190,6 +191,14 @@ export function makeCluster(setup: ClusterSetup, index: number): LabCluster {
   for (const each of ["kube-system", "default"]) put(cluster, { kind: "Namespace", metadata: { name: each } });
   putCertificates(cluster, toyCa(`Cilium CA of ${name}`, startMs - 30 * day, startMs + 1000 * day), startMs - 30 * day);
   return cluster;
+}
+
+/** Creates what the operator may change and not create, as deploy/rbac/cilium-remote-objects.yaml does. */
+export function putObjects(cluster: LabCluster): void {
+  for (const raw of clusterObjects()) {
+    const { kind, metadata, data } = structuredClone(raw) as Obj;
+    put(cluster, { kind, metadata, data: data ?? {} });
+  }
 }
 
 function putPod(cluster: LabCluster, app: string, name: string, container: string, ports: Obj[]): void {

@@ -30,6 +30,8 @@ export type CiliumLab<Name extends ClusterName, TenantName extends string> = {
   readonly tenants: Readonly<Record<TenantName, Tenant>>;
   /** What the clusters held when the file began. */
   readonly before: Readonly<Record<Name, ClusterSnapshot>>;
+  /** Marks a cluster on the management plane as a tenant's. */
+  readonly give: (name: Name, tenant: Pick<Tenant, "cluster">) => Promise<void>;
   /** Starts the operator; one at a time is enough. */
   readonly start: (args?: readonly string[]) => Promise<OperatorProcess>;
   /** Fails unless a cluster holds what it held when the file began, byte by byte; waits for that a little. */
@@ -55,8 +57,12 @@ export async function openCiliumLab<Name extends ClusterName, TenantName extends
     ),
   ]);
   const byName = Object.fromEntries(tenants) as Record<TenantName, Tenant>;
-  for (const name of names) await mgmt.putCluster(clusters[name].ref, clusters[name].kubeconfig);
+  const give = async (name: Name, { cluster }: Pick<Tenant, "cluster">): Promise<void> =>
+    await mgmt.putCluster(clusters[name].ref, clusters[name].kubeconfig, {
+      annotations: { "kcp.io/cluster": cluster },
+    });
   for (const name of tenantNames) {
+    for (const cluster of owned[name]) await give(cluster, byName[name]);
     await byName[name].apply(owned[name].map((cluster) => kubernetesCluster(clusters[cluster].ref)));
   }
   await Promise.all(names.map((name) => clusters[name].settled()));
@@ -78,6 +84,7 @@ export async function openCiliumLab<Name extends ClusterName, TenantName extends
     tenancy,
     tenants: byName,
     before,
+    give,
     expectUntouched,
     start: async (args = []) => {
       const kubeconfigs = { "--kcp-kubeconfig": tenancy.operatorKubeconfig, "--mgmt-kubeconfig": mgmt.kubeconfig };

@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { SecureContextOptions } from "node:tls";
 import { Redacted } from "../../src/core/redacted.ts";
 import type { ClusterAccess } from "../../src/kube/access.ts";
 import type { Runtime } from "../../src/kube/runtime.ts";
@@ -40,19 +41,21 @@ export type ServerOptions = {
   readonly ca?: Certificate;
   readonly port?: number;
   readonly clientCa?: Certificate;
+  /** How it agrees on keys. */
+  readonly tls?: SecureContextOptions;
 };
 
 /** Starts a server on the loopback interface. */
 export async function startServer(
   respond: Respond,
-  { certificate = makeCertificate(), ca = certificate, port = 0, clientCa }: ServerOptions = {},
+  { certificate = makeCertificate(), ca = certificate, port = 0, clientCa, tls = {} }: ServerOptions = {},
 ): Promise<TestServer> {
   const seen: Seen[] = [];
   const open = new Set<Socket>();
   const mutual = clientCa === undefined ? {} : { ca: clientCa.certPem, requestCert: true, rejectUnauthorized: true };
   let sockets = 0;
   const server: Server = createServer(
-    { cert: certificate.certPem, key: certificate.keyPem, ...mutual },
+    { cert: certificate.certPem, key: certificate.keyPem, ...mutual, ...tls },
     (request, response) => {
       const chunks: Buffer[] = [];
       request.on("data", (chunk: Buffer) => chunks.push(chunk));

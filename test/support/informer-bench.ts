@@ -9,7 +9,7 @@ import { settled, VirtualClock } from "../../src/sim/virtual-clock.ts";
 
 export const nodes: Resource = { group: "", version: "v1", plural: "nodes", kind: "Node", namespaced: false };
 export const node = (name: string, color = "red", beat = 0) => ({ metadata: { name }, color, beat });
-export const fail = (kind: Exclude<KubeFailure["kind"], "throttled">): KubeFailure => ({
+export const fail = (kind: Exclude<KubeFailure["kind"], "throttled" | "overBudget">): KubeFailure => ({
   kind,
   detail: `it is ${kind}`,
 });

@@ -42,6 +42,7 @@ export const startOperator = (kubeconfig: string, args: readonly string[] = []):
 export async function startOperatorWith(
   kubeconfigs: Readonly<Record<string, string>>,
   args: readonly string[] = [],
+  environment: Readonly<Record<string, string>> = {},
 ): Promise<OperatorProcess> {
   const folder = mkdtempSync(join(tmpdir(), "causeway-operator-"));
   const files = Object.entries(kubeconfigs).flatMap(([flag, kubeconfig]) => {
@@ -51,7 +52,7 @@ export async function startOperatorWith(
   });
   const given = ["operator", ...files, "--log-level", "debug"];
   const probes = ["--health-probe-bind-address", "127.0.0.1:0", "--metrics-bind-address", "127.0.0.1:0"];
-  const env = { ...process.env, POD_NAMESPACE: "causeway-system", KUBECONFIG: "" };
+  const env = { ...process.env, POD_NAMESPACE: "causeway-system", KUBECONFIG: "", ...environment };
   const child = spawn(process.execPath, [bin, ...given, ...probes, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
     env,

@@ -20,6 +20,8 @@ const long = [
   "apiserver/lifecycle-targets",
   "apiserver/rest",
   "conformance/random",
+  "hostile/growth",
+  "hostile/memory",
   "cilium/faults",
   "cilium/kcp-parts",
   "cilium/parts",

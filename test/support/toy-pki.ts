@@ -110,6 +110,8 @@ export const toyPorts: CiliumPorts = {
     return leaf.use === purpose ? undefined : { kind: "wrongUsage", detail: `it is for a ${leaf.use}` };
   },
   keyMatches: (certPem, keyPem) => toys(certPem)[0]?.key === digest(keyIn(keyPem)),
+  issueProblem: ({ caCertPem, caKeyPem }) =>
+    toys(caCertPem)[0]?.key === digest(keyIn(caKeyPem.expose())) ? undefined : { detail: "the key is another one's" },
   issue: ({ commonName, caCertPem, caKeyPem, notBeforeMs, notAfterMs }) => {
     const key = caKeyPem.expose();
     if (toys(caCertPem)[0]?.key !== digest(keyIn(key))) return err({ detail: "the key is another one's" });

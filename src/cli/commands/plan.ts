@@ -1,10 +1,13 @@
 import { Command, InvalidArgumentError, Option } from "commander";
-import { stringify } from "yaml";
+import { writeIntervalMaxMs } from "../../api/cluster-mesh.ts";
 import { ok, type Result } from "../../core/result.ts";
+import { type ClaimRules, defaultClaims } from "../../kilo/claims.ts";
 import { defaultOptions, type KiloOptions } from "../../kilo/plan.ts";
+import { annotations, count, duration, type FlagKind, namespaces, networks } from "../../operator/flag-values.ts";
 import { type CliError, formatError } from "../exit.ts";
 import { joinDocuments, type PlanDocument, planOfFile } from "../plan-document.ts";
 import type { Terminal } from "../terminal.ts";
+import { jsonText, yamlText } from "../views/machine-text.ts";
 import { planTable } from "../views/plan-table.ts";
 import { loadWorld } from "../world-file.ts";
 
@@ -19,13 +22,21 @@ type Flags = {
   readonly nodeId: string | undefined;
   readonly apiExportName: string | undefined;
   readonly kcpExternalUrl: string | undefined;
+  readonly budget: readonly string[] | undefined;
   readonly ciliumNamespace: string | undefined;
+  readonly hubblePlaintext: boolean | undefined;
+  readonly globalAnnotations: readonly string[] | undefined;
+  readonly trustUnmarkedClusters: boolean | undefined;
   readonly timeout: number;
   readonly output: "table" | "json" | "yaml";
   readonly exitCode: boolean;
   readonly upsertOnly: boolean;
   readonly pruneLegacy: boolean;
   readonly grace: number;
+  readonly writeInterval: number;
+  readonly shortestPrefix: number;
+  readonly localNamespaces: ClaimRules["localNamespaces"];
+  readonly localAccepts: ClaimRules["localAccepts"];
   readonly color: boolean;
   readonly verbose: boolean;
 };
@@ -68,6 +79,14 @@ export function planCommand(terminal: Terminal, exit: (code: number) => void): C
     .option("--api-export-name <name>", "without -f: name of the APIExport")
     .option("--kcp-external-url <url>", "without -f: where kcp is reached, in place of what it publishes")
     .option("--cilium-namespace <namespace>", "namespace that Cilium is installed in (default: kube-system)")
+    .option("--hubble-plaintext", "without -f: also ask Hubble Relays that serve no TLS")
+    .option(
+      "--global-annotations <list>",
+      "annotations that a GlobalService may ask for: keys, or domains as in example.com/",
+      as(annotations),
+    )
+    .option("--trust-unmarked-clusters", "also use clusters that are marked for no workspace")
+    .option("--budget <name=value>", "without -f: what one cluster may take, as the operator was told", collect)
     .option("--timeout <seconds>", "without -f: how long to wait for clusters that do not answer", wholeSeconds, 10)
     .addOption(
       new Option("-o, --output <format>", "how to print the plan").choices(["table", "json", "yaml"]).default("table"),
@@ -85,6 +104,26 @@ export function planCommand(terminal: Terminal, exit: (code: number) => void): C
       wholeSeconds,
       defaultOptions.graceMs / 1000,
     )
+    .addOption(
+      new Option("--write-interval <duration>", "how far apart Peers are written to one cluster, unless a mesh says so")
+        .argParser(as(duration(0, writeIntervalMaxMs)))
+        .default(defaultOptions.writeIntervalMs, duration(0).show(defaultOptions.writeIntervalMs)),
+    )
+    .addOption(
+      new Option("--shortest-prefix <bits>", "the shortest prefix that a mesh may grant")
+        .argParser(as(count(1, 32)))
+        .default(defaultClaims.bitsMin),
+    )
+    .addOption(
+      new Option("--local-namespaces <list>", "namespaces whose meshes may say local: true; * for all")
+        .argParser(as(namespaces))
+        .default(defaultClaims.localNamespaces),
+    )
+    .addOption(
+      new Option("--local-accepts <list>", "networks that the local cluster takes from others; all, if not given")
+        .argParser(as(networks))
+        .default(defaultClaims.localAccepts),
+    )
     .option("-v, --verbose", "table: also explain findings that are only information", false)
     .option("--no-color", "plain text (also with NO_COLOR set)")
     .addHelpText("after", help)
@@ -96,7 +135,13 @@ async function runPlan(flags: Flags, terminal: Terminal): Promise<number> {
     ...defaultOptions,
     graceMs: flags.grace * 1000,
     pruneLegacy: flags.pruneLegacy,
+    writeIntervalMs: flags.writeInterval,
     policy: { ...defaultOptions.policy, upsertOnly: flags.upsertOnly },
+    claims: {
+      bitsMin: flags.shortestPrefix,
+      localNamespaces: flags.localNamespaces,
+      localAccepts: flags.localAccepts,
+    },
   };
   const document = await documentFor(flags, options, terminal);
   if (!document.ok) {
@@ -136,16 +181,20 @@ function operatorFlagsOf(flags: Flags): readonly string[] {
     "--api-export-name": flags.apiExportName,
     "--kcp-external-url": flags.kcpExternalUrl,
     "--cilium-namespace": flags.ciliumNamespace,
+    "--hubble-plaintext": flags.hubblePlaintext === true ? "true" : undefined,
+    "--global-annotations": flags.globalAnnotations?.join(","),
+    "--trust-unmarked-clusters": flags.trustUnmarkedClusters === true ? "true" : undefined,
   };
-  return Object.entries(given).flatMap(([flag, value]) => (value === undefined ? [] : [`${flag}=${value}`]));
+  const single = Object.entries(given).flatMap(([flag, value]) => (value === undefined ? [] : [`${flag}=${value}`]));
+  return [...single, ...(flags.budget ?? []).map((budget) => `--budget=${budget}`)];
 }
 
 function render(document: PlanDocument, flags: Flags, terminal: Terminal): string {
   switch (flags.output) {
     case "json":
-      return `${JSON.stringify(document, undefined, 2)}\n`;
+      return jsonText(document);
     case "yaml":
-      return stringify(document, { lineWidth: 0, aliasDuplicateObjects: false });
+      return yamlText(document);
     case "table": {
       const color = flags.color && terminal.isInteractive && terminal.environment["NO_COLOR"] === undefined;
       return planTable(document, { color, verbose: flags.verbose });
@@ -162,3 +211,12 @@ function wholeSeconds(value: string): number {
   if (!/^\d{1,7}$/.test(value)) throw new InvalidArgumentError("expected a whole number of seconds, for example 300");
   return Number(value);
 }
+
+/** Reads the value of a flag as the operator does. */
+const as =
+  <T>(kind: FlagKind<T>) =>
+  (value: string): T => {
+    const read = kind.read(value);
+    if (!read.ok) throw new InvalidArgumentError(`expected ${read.error}`);
+    return read.value;
+  };

@@ -11,7 +11,7 @@ import { defaultOperatorFlags } from "../../operator/flag-table.ts";
 import { createMetrics } from "../../operator/metrics.ts";
 import { type Operator, startOperator } from "../../operator/operator.ts";
 import { createLog, createSecrets, systemRuntime } from "../../operator/runtime.ts";
-import { addressesOf } from "../../operator/surroundings.ts";
+import { machineNames } from "../../operator/surroundings.ts";
 import { Box, meshesPath, meshNamespace } from "../../sim/box/box.ts";
 import type { SimCluster, SimNode } from "../../sim/box/cluster.ts";
 import { makeAuthority } from "../../sim/certificate.ts";
@@ -83,7 +83,7 @@ export class DemoFleet {
       level: "info",
       format: "json",
       destination: { write: (line) => this.#hear(line) },
-      redact: this.#secrets.scrub,
+      redact: this.#secrets,
     });
     this.runtime = systemRuntime(log);
     this.#certificates = makeAuthority(this.runtime.clock.nowMs());
@@ -109,11 +109,12 @@ export class DemoFleet {
     const flags = { ...defaultOperatorFlags, ...(isLarge ? largeFlags : {}) };
     this.#operator = startOperator({
       definitions: [clusterMeshCrd()],
-      provider: kiloProvider(defaultOptions),
+      // Nobody's packets are in its tunnels, and people wait for it.
+      provider: kiloProvider({ ...defaultOptions, writeIntervalMs: 0 }),
       access: this.box.hubAccess(),
       runtime: this.runtime,
       metrics: createMetrics().metrics,
-      lookup: addressesOf,
+      lookup: machineNames(this.runtime.clock).addressesOf,
       identity: `demo_${randomBytes(4).toString("hex")}`,
       version: this.#options.version,
       lease: undefined,

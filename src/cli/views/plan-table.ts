@@ -4,6 +4,7 @@ import pc from "picocolors";
 import type { Diagnostic } from "../../core/diagnostic.ts";
 import type { HoldDocument, OperationDocument } from "../../core/document.ts";
 import type { Change, Field } from "../../core/plan.ts";
+import { shownIn, visible } from "../../core/shown.ts";
 import type { PeerDocument } from "../../kilo/document.ts";
 import type { PlanDocument } from "../plan-document.ts";
 
@@ -14,7 +15,7 @@ type Paint = ReturnType<typeof pc.createColors>;
 
 /** Renders a plan as text. */
 export function planTable(document: PlanDocument, { color, verbose }: TableOptions): string {
-  const plan = printable(document);
+  const plan = shownIn(document, visible);
   const paint = pc.createColors(color);
   const targets = [...new Set([...plan.peers, ...plan.operations, ...plan.holds].map(({ target }) => target))].sort();
   const blocks = targets.map((target) => targetBlock(target, plan, paint));
@@ -26,14 +27,6 @@ export function planTable(document: PlanDocument, { color, verbose }: TableOptio
     blocks.push([paint.bold("status"), ...plan.intents.flatMap((intent) => intentLines(intent, paint))].join("\n"));
   blocks.push(summaryLine(plan, paint));
   return `${blocks.join("\n\n")}\n`;
-}
-
-/** The plan without control characters: names come from outside, and a terminal obeys escape sequences. */
-function printable<T>(value: T): T {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the same shape, other texts
-  return JSON.parse(JSON.stringify(value), (_, field: unknown) =>
-    typeof field === "string" ? field.replace(/[\p{Cc}\p{Cf}]/gu, "�") : field,
-  ) as T;
 }
 
 function targetBlock(target: string, plan: PlanDocument, paint: Paint): string {
@@ -127,12 +120,13 @@ function intentLines(intent: PlanDocument["intents"][number], paint: Paint): str
   return [`  ${kind} ${place}  ${typeof phase === "string" ? phase : ""}`.trimEnd(), ...lines];
 }
 
-function summaryLine({ summary, diagnostics }: PlanDocument, paint: Paint): string {
+function summaryLine({ summary, diagnostics, durationSeconds }: PlanDocument, paint: Paint): string {
   const { create, update, delete: deleted, touch, unchanged } = summary;
   const worst = (severity: Diagnostic["severity"]): number =>
     diagnostics.filter((each) => each.severity === severity).length;
   const writes = `${create} to create, ${update} to update, ${deleted} to delete, ${touch} to touch, ${unchanged} unchanged`;
-  return `${paint.bold("plan")}: ${writes}; ${count(worst("error"), "error")}, ${count(worst("warning"), "warning")}, ${worst("info")} info`;
+  const takes = durationSeconds < 1 ? "" : `; takes about ${Math.round(durationSeconds)} s`;
+  return `${paint.bold("plan")}: ${writes}${takes}; ${count(worst("error"), "error")}, ${count(worst("warning"), "warning")}, ${worst("info")} info`;
 }
 
 const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? "" : "s"}`;

@@ -1,5 +1,6 @@
 import { invariant } from "../assert.ts";
 import { err, ok, type Result } from "../result.ts";
+import { quote } from "../shown.ts";
 import { type Address, isIPv4, parseAddress } from "./address.ts";
 
 /** Where a peer is reached: an address, or a DNS name in lower case, and a port from 1 to 65535. */
@@ -15,11 +16,11 @@ export function parseEndpoint(input: string): Result<Endpoint, string> {
   const [host, portText] = split.value;
   if (host === "") return err("host part is empty");
   const port = /^[0-9]+$/.test(portText) ? Number(portText) : Number.NaN;
-  if (!(port <= portMax)) return err(`port ${quote(portText)} is not a valid uint16`);
+  if (!(port <= portMax)) return err(`port ${quoted(portText)} is not a valid uint16`);
   if (port === 0) return err("port must be non-zero");
   const address = parseAddress(host);
   if (address.ok) return ok({ host: { ip: address.value }, port });
-  if (!isDnsName(host)) return err(`host ${quote(host)} is not an IP address or a DNS name`);
+  if (!isDnsName(host)) return err(`host ${quoted(host)} is not an IP address or a DNS name`);
   return ok({ host: { dns: host.toLowerCase() }, port });
 }
 
@@ -63,15 +64,13 @@ function withoutBrackets(host: string, port: string): Result<readonly [string, s
   return ok([host, port]);
 }
 
-/** Whether the host is an RFC 1123 subdomain that no resolver takes for an address. */
-function isDnsName(host: string): boolean {
+/** Whether the host is an RFC 1123 subdomain, in letters of any case, that no resolver takes for an address. */
+export function isDnsName(host: string): boolean {
   if (host.length > dnsNameLengthMax) return false;
   const labels = host.split(".");
   // getaddrinfo reads 0x7f.1 and 0177.0.0.1 as 127.0.0.1 before it would ask any name server.
   return labels.every((label) => dnsLabel.test(label)) && !labels.every((label) => numericLabel.test(label));
 }
 
-/** The text in quotes and on one line, cut where no valid host or port goes on. */
-function quote(text: string): string {
-  return JSON.stringify(text.length > dnsNameLengthMax ? `${text.slice(0, dnsNameLengthMax)}…` : text);
-}
+/** Cut where no valid host or port goes on. */
+const quoted = (text: string): string => quote(text, dnsNameLengthMax);

@@ -4,6 +4,7 @@
 
 import { invariant } from "../assert.ts";
 import { err, ok, type Result } from "../result.ts";
+import { quote } from "../shown.ts";
 import { fullBits, network, type Span } from "./span.ts";
 
 /** The address in `text` up to `end`, IPv4-mapped ones left as IPv6, or a short reason why there is none. */
@@ -148,7 +149,7 @@ function readBits(text: string, start: number): number {
 
 function unexpected(text: string, at: number): Result<never, string> {
   const char = String.fromCodePoint(text.codePointAt(at) ?? 0);
-  return err(char === "%" ? "zone ids are not accepted" : `unexpected character ${JSON.stringify(char)}`);
+  return err(char === "%" ? "zone ids are not accepted" : `unexpected character ${quote(char)}`);
 }
 
 function formatIPv6(groups: readonly number[]): string {

@@ -5,7 +5,8 @@ import { forge, sendFrom } from "../forgery.ts";
 import { demandGrants } from "../grants.ts";
 import { type LabNode, wireguardDevice } from "../node.ts";
 import { countPackets } from "../packet-counter.ts";
-import { summary, total, writePings } from "../pings.ts";
+import { both, isBetween } from "../pairs.ts";
+import { crossedPings, innocentPings, summary, total } from "../pings.ts";
 import type { Scenario } from "../scenario.ts";
 import type { Stage } from "../stage.ts";
 import { demand, waitFor } from "../unmet.ts";
@@ -137,7 +138,8 @@ const hostileAnnotations: Scenario = {
       return peer?.spec.allowedIPs.join() === ranges.join() && peer.spec.endpoint?.dnsOrIP.ip === liar.address;
     });
     const checked = demandGrants(stage.peerWatches, keys);
-    const innocent = await stage.demandGapsBelow(writePings, atMs, isInnocent);
+    // Forged endpoints and keys among the claims are lone changes, which go to all clusters at once.
+    const innocent = await stage.demandGapsUpTo(crossedPings, atMs, isInnocent);
     const writes = stage.peerWatches.get(stage.cluster("a"))?.since(atMs).length ?? 0;
     const own = summary(await stage.lossSince(atMs, (pair) => !isInnocent(pair)));
     const costly = await costlyOf(stage, told);
@@ -190,10 +192,37 @@ const hostileRouting: Scenario = {
     demand(control > 0, "b1 counted no packet of a1 at all");
     demand(lured === 0, `${lured} packets for c came to b1`);
     const checked = demandGrants(stage.peerWatches, keys);
-    const innocent = await stage.demandGapsBelow(writePings, atMs, isInnocent);
+    const innocent = await stage.demandGapsUpTo(innocentPings, atMs, isInnocent);
     return `packets let in: ${numbers}; through a1 to c1 0 of ${transit}; packets for c at b1 0 (its own: ${control}); ${checked} Peer versions within their grants; a and c: ${innocent}`;
   },
 };
 
+const forgedAddress: Scenario = {
+  name: "forged-address",
+  shows:
+    "a node claims the WireGuard address of another cluster and takes it back, five times: no pair between the others has a gap above 0.3 s",
+  play: async (stage) => {
+    await stage.connect({ a: 2, b: 1, c: 2 }, { entries });
+    await stage.pings.drop((pair) => !isInnocent(pair));
+    const liar = stage.node("b1");
+    const honest = (await liar.cluster.annotations("b1"))["kilo.squat.ai/wireguard-ip"] ?? "";
+    await liar.stopAgent("by force");
+    await stage.pass(2_000);
+    const atMs = Date.now();
+    for (const [what, address] of Array.from({ length: 5 }, () => [
+      ["b1 claims the WireGuard address of a1", "10.4.1.1/24"],
+      ["b1 takes it back", honest],
+    ]).flat()) {
+      stage.note(what ?? "");
+      await liar.cluster.annotate("b1", { ...alive(), "kilo.squat.ai/wireguard-ip": address ?? "" });
+      await stage.pass(6_000);
+    }
+    const writes = stage.peerWatches.get(stage.cluster("a"))?.since(atMs).length ?? 0;
+    demand(writes >= 10, `only ${writes} Peer writes on a: nothing was put to the test`);
+    const inside = await stage.tellInside(atMs, isInnocent);
+    return `${writes} Peer writes on a; between clusters ${await stage.demandGapsUpTo(innocentPings, atMs, both(isInnocent, isBetween))}; inside them ${inside}`;
+  },
+};
+
 /** Scenarios with an enemy. */
-export const hostile: readonly Scenario[] = [hostileAnnotations, hostileRouting];
+export const hostile: readonly Scenario[] = [hostileAnnotations, hostileRouting, forgedAddress];

@@ -2,7 +2,7 @@
 
 import { startServer, stopServer } from "../../../test/support/server-processes.mjs";
 import type { LabCluster } from "../cluster.ts";
-import { tokenFor } from "../install.ts";
+import { revocable, tokenFor } from "../install.ts";
 import { isInside, joining, withoutNode } from "../pairs.ts";
 import { summary } from "../pings.ts";
 import type { Scenario } from "../scenario.ts";
@@ -64,7 +64,7 @@ const rotated: Scenario = {
     await stage.lab.putKubeconfig(b, await tokenFor(b.admin, "kube-system", "causeway"));
     await stage.pass(5_000);
     stage.note("the old token is revoked");
-    await b.ask("DELETE", `${secretsPath}/revocable`);
+    await b.ask("DELETE", `${revocable.secretsPath}/${revocable.name}`);
     await stage.pass(12_000); // API servers remember a good token for 10 s
     const numbers = await stage.demandNoLoss(atMs);
     await stage.cluster("a").announced([await stage.cluster("a").addNode()]);
@@ -73,13 +73,12 @@ const rotated: Scenario = {
   },
 };
 
-const secretsPath = "/api/v1/namespaces/kube-system/secrets";
-
-/** A token of the operator that is good as long as Secret `revocable` exists. */
+/** A token of the operator that is good as long as the Secret exists. */
 async function revocableToken(cluster: LabCluster): Promise<string> {
   type Stored = { readonly metadata: { readonly uid: string } };
-  const { metadata } = await cluster.ask<Stored>("POST", secretsPath, { metadata: { name: "revocable" } });
-  const boundObjectRef = { apiVersion: "v1", kind: "Secret", name: "revocable", uid: metadata.uid };
+  const { name, secretsPath } = revocable;
+  const { metadata } = await cluster.ask<Stored>("POST", secretsPath, { metadata: { name } });
+  const boundObjectRef = { apiVersion: "v1", kind: "Secret", name, uid: metadata.uid };
   return await tokenFor(cluster.admin, "kube-system", "causeway", boundObjectRef);
 }
 

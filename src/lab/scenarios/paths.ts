@@ -1,7 +1,7 @@
 // What the way between two nodes is like: large packets, small packets, IPv6, and endpoints that are names.
 
 import { nodeAddress6 } from "../fabric.ts";
-import { summary, total, writePings } from "../pings.ts";
+import { crossedPings, summary, total } from "../pings.ts";
 import type { Scenario } from "../scenario.ts";
 import { transfer } from "../transfer.ts";
 import { demand } from "../unmet.ts";
@@ -123,7 +123,7 @@ const dns: Scenario = {
     const peer = (await stage.cluster("a").peers()).get("m--b--b2");
     const ip = peer?.spec.endpoint?.dnsOrIP.ip;
     demand(ip === named.address, `the Peer of b2 has the address ${ip}`);
-    const after = await stage.demandGapsBelow(writePings, foundMs, isOpen);
+    const after = await stage.demandGapsUpTo(crossedPings, foundMs, isOpen);
     return `while unresolvable: ${before}; ${(tookMs / 1_000).toFixed(1)} s after it could be resolved every pair is open; meanwhile ${after}`;
   },
 };

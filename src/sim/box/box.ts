@@ -37,6 +37,8 @@ export type MeshOptions = {
   /** Whether the ranges of Services are joined, too. */
   readonly services?: boolean;
   readonly spec?: object;
+  /** Fields of entries, by name, that are not as they would be. */
+  readonly entries?: readonly { readonly name: string }[];
 };
 
 /** The namespace of meshes and kubeconfigs. */
@@ -123,7 +125,10 @@ export class Box {
   }
 
   /** The mesh of some clusters, as an administrator would write it. */
-  mesh(members: readonly SimCluster[], { namespace = meshNamespace, name, services, spec = {} }: MeshOptions): object {
+  mesh(
+    members: readonly SimCluster[],
+    { namespace = meshNamespace, name, services, spec = {}, entries = [] }: MeshOptions,
+  ): object {
     const clusters = members.map((member) => ({
       name: member.name,
       ...(member === this.hub
@@ -132,6 +137,7 @@ export class Box {
       podCIDRs: [member.podCidr],
       wireguardCIDR: member.wireguardCidr,
       ...(services === true ? { serviceCIDR: member.serviceCidr } : {}),
+      ...entries.find((entry) => entry.name === member.name),
     }));
     return {
       apiVersion: "kilo.squat.ai/v1alpha1",
@@ -154,6 +160,11 @@ export class Box {
     const { status } = this.hub.tryTo("GET", `${meshesPath(namespace)}/${name}`);
     if (status === 404) this.hub.ask("POST", meshesPath(namespace), mesh);
     else this.hub.ask("PATCH", `${meshesPath(namespace)}/${name}`, { spec: fieldsOf(mesh)["spec"] });
+  }
+
+  /** Somebody takes every finalizer of a mesh away. */
+  dropFinalizers({ namespace = meshNamespace, name }: MeshOptions): void {
+    this.hub.tryTo("PATCH", `${meshesPath(namespace)}/${name}`, { metadata: { finalizers: null } });
   }
 
   deleteMesh({ namespace = meshNamespace, name }: MeshOptions): void {

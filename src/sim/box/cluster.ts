@@ -212,6 +212,11 @@ export class SimCluster {
     };
   }
 
+  /** Whether the operator's token is still taken. */
+  get admitsOperator(): boolean {
+    return this.server.admits(this.operatorToken);
+  }
+
   /** Gives the operator a new token; the old one goes on working until it is revoked. Answers with the old one. */
   renewToken(): string {
     const old = this.operatorToken;

@@ -15,7 +15,7 @@ import { managedClusters, managementDefinitions } from "./definitions.ts";
 import type { Etcd } from "./etcd.ts";
 import { type Installation, nodeAddress, nodePort } from "./helm.ts";
 import { Notary } from "./notary.ts";
-import { clusterRules } from "./rules.ts";
+import { clusterObjects, clusterRules, type Grant } from "./rules.ts";
 
 /** A cluster of a fleet. */
 export type ClusterPlan = Omit<Installation, "number"> & {
@@ -24,6 +24,10 @@ export type ClusterPlan = Omit<Installation, "number"> & {
   readonly workspace: string;
   /** Whether the management plane says whose it is. */
   readonly isMarked: boolean;
+  /** What its administrator grants beside what every cluster needs; all of it, if nothing is said. */
+  readonly grants?: readonly Grant[];
+  /** Its administrator did not create what the operator may not create. */
+  readonly lacksObjects?: true;
 };
 
 /** What a fleet is made of. */
@@ -100,6 +104,16 @@ export class CiliumBox {
     return this.#options.clusters.find(({ name }) => name === cluster)?.workspace ?? "";
   }
 
+  /** Whether the platform leaves Clusters unmarked: then the operator has to be told to trust them. */
+  hasUnmarked(): boolean {
+    return this.#options.clusters.some(({ isMarked }) => !isMarked);
+  }
+
+  /** Whether that workspace still says so; if not, the next one that does has the cluster if it is not marked (ADR 0030). */
+  isClaimed(cluster: string): boolean {
+    return this.kcp.namesOf(this.ownerOf(cluster), kubernetesClusterKind).includes(cluster);
+  }
+
   /** The servers by where they are reached, for `simAccess`. */
   serversByHost(): ReadonlyMap<string, SimServer> {
     const all = new Map<string, SimServer>([
@@ -127,8 +141,8 @@ export class CiliumBox {
   }
 
   /** Writes the kubeconfig of a cluster into its Secret, new or not. */
-  putKubeconfig(cluster: CiliumCluster): void {
-    const data = { kubeconfig: Buffer.from(JSON.stringify(cluster.kubeconfig())).toString("base64") };
+  putKubeconfig(cluster: CiliumCluster, to = cluster): void {
+    const data = { kubeconfig: Buffer.from(JSON.stringify(to.kubeconfig())).toString("base64") };
     const name = `${cluster.name}-access`;
     const { status } = this.askMgmt("PATCH", `${secretsPath}/${name}`, { data });
     if (status === 404) this.askMgmt("POST", secretsPath, { metadata: { name }, data });
@@ -186,7 +200,8 @@ export class CiliumBox {
       clock,
       chance,
       notary: this.notary,
-      operatorRules: clusterRules(),
+      operatorRules: clusterRules(plan.grants),
+      operatorObjects: plan.lacksObjects === true ? [] : clusterObjects(),
       at: (address, port) => this.#etcdAt(address, port),
       onChange: () => {
         for (const each of this.clusters ?? []) each.kvstoremesh.lookAgain();

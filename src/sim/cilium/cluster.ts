@@ -24,6 +24,8 @@ export type CiliumClusterOptions = helm.Installation & {
   readonly chance: Chance;
   readonly notary: Notary;
   readonly operatorRules: readonly SimRule[];
+  /** What its administrator created for the operator. */
+  readonly operatorObjects: readonly Fields[];
   /** The etcd that answers at an address, of any cluster. */
   readonly at: (address: string, port: number) => Etcd | undefined;
   /** Something changed that other clusters may notice. */
@@ -259,6 +261,9 @@ export class CiliumCluster {
     Object.assign(this.etcd, { name: this.installed.ciliumName });
     for (const secret of this.#credentials()) this.ask("POST", `${core}/secrets`, secret);
     this.ask("POST", `${core}/configmaps`, helm.config(this.installed));
+    for (const object of this.#options.operatorObjects) {
+      this.ask("POST", `${core}/${object["kind"] === "Secret" ? "secrets" : "configmaps"}`, object);
+    }
     this.ask("POST", `${apps}/daemonsets`, helm.agents(this.installed));
     const daemons = { desiredNumberScheduled: nodes, numberReady: nodes, currentNumberScheduled: nodes };
     this.ask("PATCH", `${apps}/daemonsets/cilium/status`, { status: daemons });

@@ -70,13 +70,21 @@ export class Notary {
     readonly notBeforeMs: number;
     readonly notAfterMs: number;
   }): Result<{ readonly certPem: string; readonly keyPem: Redacted<string> }, { readonly detail: string }> => {
+    const problem = issueProblem(order);
+    if (problem !== undefined) return err(problem);
     const issuer = { certPem: order.caCertPem, keyPem: order.caKeyPem.expose() };
-    if (!keyMatches(issuer.certPem, issuer.keyPem)) return err({ detail: "the CA's key does not belong to it" });
     const { commonName: subject, notBeforeMs, notAfterMs } = order;
     const { certPem, keyPem } = this.make({ subject, notBeforeMs, notAfterMs, issuer, usage: "client" });
     return ok({ certPem, keyPem: new Redacted(keyPem) });
   };
 }
+
+/** Why a certificate could not be made for an order. */
+export const issueProblem = (order: {
+  readonly caCertPem: string;
+  readonly caKeyPem: Redacted<string>;
+}): { readonly detail: string } | undefined =>
+  keyMatches(order.caCertPem, order.caKeyPem.expose()) ? undefined : { detail: "the CA's key does not belong to it" };
 
 /** Whoever has the key can say this; it tells nothing about the key. */
 const publicPart = (key: string): string => createHash("sha256").update(`public ${key}`).digest("hex").slice(0, 16);

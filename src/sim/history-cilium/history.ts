@@ -31,6 +31,8 @@ class History implements Playable {
   readonly #truth: CiliumTruth;
   readonly #safety: CiliumSafety;
   readonly #stage: CiliumStage;
+  /** Since when nothing may be deleted. */
+  #forbiddenMs: number | undefined;
   readonly #unread = { sinceMs: 0, untilMs: Number.NEGATIVE_INFINITY };
 
   constructor(story: Story) {
@@ -50,6 +52,8 @@ class History implements Playable {
       actor: () => course.actor,
       slackMs: slackOf(steps),
       wishSlackMs: () => slackOf(steps) + this.#unreadMs(),
+      unclearForMs: (one, other) => this.#stage.unclearForMs(one, other),
+      forbiddenForMs: () => (this.#forbiddenMs === undefined ? undefined : clock.monotonicMs() - this.#forbiddenMs),
       onViolation: (violation) => course.broken(violation),
     });
     course.enlist(beginning.operators, (index, name) => this.#operator(index, name));
@@ -59,6 +63,7 @@ class History implements Playable {
       mishaps: course.mishaps,
       beginning,
       onDisturbed: () => this.#safety.disturbed(),
+      onDeletesForbidden: (isForbidden) => (this.#forbiddenMs = isForbidden ? clock.monotonicMs() : undefined),
       onForged: (cluster, storage, key, path) => this.#safety.shadows.get(cluster)?.disown(storage, key, path),
     });
   }
@@ -130,6 +135,7 @@ class History implements Playable {
           box: this.#box,
           name,
           hasLease,
+          isUpsertOnly: () => this.#forbiddenMs !== undefined,
           onPlan: (plan) => {
             course.plans += 1;
             this.seen.planned(plan);

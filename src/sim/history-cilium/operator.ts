@@ -1,12 +1,13 @@
 import { ciliumDefaults } from "../../cilium/kind-plan.ts";
 import type { CiliumPlan } from "../../cilium/plan.ts";
 import { ciliumProvider } from "../../cilium/provider.ts";
+import { defaultRules } from "../../core/gate.ts";
 import { kcpIntents } from "../../fleet/kcp.ts";
 import { watchManagementPlane } from "../../fleet/management-plane.ts";
 import { noMetrics } from "../../operator/metrics.ts";
 import { type Operator, startOperator } from "../../operator/operator.ts";
 import { type CiliumBox, exportName, mgmtNamespace } from "../cilium/box.ts";
-import { chainProblem, decode, inspect, keyMatches } from "../cilium/notary.ts";
+import { chainProblem, decode, inspect, issueProblem, keyMatches } from "../cilium/notary.ts";
 import { type LaunchParts, operatorVersion } from "../history/process.ts";
 
 /** Who the operators of a history say they are: the same control plane, whichever of them acts. */
@@ -21,15 +22,18 @@ export function launchCilium(
     box,
     name,
     hasLease,
+    isUpsertOnly,
     onPlan,
   }: {
     readonly box: CiliumBox;
     readonly name: string;
     readonly hasLease: boolean;
+    /** Whether deletes are forbidden now. */
+    readonly isUpsertOnly: () => boolean;
     readonly onPlan: (plan: CiliumPlan) => void;
   },
 ): Operator {
-  const ports = { decode, inspect, chainProblem, keyMatches, issue: box.notary.issue };
+  const ports = { decode, inspect, chainProblem, keyMatches, issueProblem, issue: box.notary.issue };
   const provider = ciliumProvider({ ...ciliumDefaults, mgmtNamespace, instance, ports });
   return startOperator({
     definitions: [],
@@ -56,6 +60,7 @@ export function launchCilium(
             api: connect("mgmt", box.access("mgmt")).at([]),
             clusterResource: undefined,
             namespace: mgmtNamespace,
+            trustUnmarkedClusters: box.hasUnmarked(),
             runtime,
           },
           onChange,
@@ -68,6 +73,12 @@ export function launchCilium(
     version: operatorVersion,
     lease: hasLease ? { namespace: "default", name: "causeway" } : undefined,
     finalizerWaitMs,
+    rules: {
+      ...defaultRules,
+      get policy() {
+        return { ...defaultRules.policy, upsertOnly: isUpsertOnly() };
+      },
+    },
     concurrency: 4,
     http,
     keepSecret: () => undefined,

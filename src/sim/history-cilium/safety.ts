@@ -7,6 +7,8 @@
 //   C5  no secret is in a log line, a status or an event
 //   C6  nothing is removed without evidence: not what has been wanted without a break
 //   C7  no mesh says that it is connected while it is not
+//   C8  nothing of a mesh is released while it names a cluster that is not there
+//   C9  nothing is removed, whole or in part, while deletes are forbidden
 
 import { fieldsOf, listOf, textOf } from "../../core/json.ts";
 import type { Clock } from "../../kube/runtime.ts";
@@ -34,6 +36,10 @@ export type CiliumSafetyOptions = {
   readonly slackMs: number;
   /** The same for what tenants want, while their workspaces are not to be read: it may act on what it has read. */
   readonly wishSlackMs: () => number;
+  /** For how long two clusters have been joined by a mesh that names a cluster which is not there. */
+  readonly unclearForMs: (one: string, other: string) => number | undefined;
+  /** For how long deletes have been forbidden. */
+  readonly forbiddenForMs: () => number | undefined;
   readonly onViolation: (violation: Violation) => void;
 };
 
@@ -110,7 +116,8 @@ export class CiliumSafety {
       this.lists += 1;
       this.lastDeed = `list ${place} ${path}`;
     }
-    if (box.cluster(place) === undefined || truth.wasWanted(`cluster ${place}`, leavingMs)) return;
+    if (box.cluster(place) === undefined || !box.isClaimed(place)) return;
+    if (truth.wasWanted(`cluster ${place}`, leavingMs)) return;
     this.#broken("C4", `${place} was asked ${path}, although its own tenant joins it with nothing`);
   }
 
@@ -152,6 +159,7 @@ export class CiliumSafety {
     const touch: Touch = { cluster, storage, key, type, was, is, paths, shadow };
     this.#judgeOwnership(touch, before);
     this.#judgeOwner(touch, after);
+    this.#judgeForbidden(touch);
     if (storage === kept.secrets) this.#judgeSecrets(touch);
     if (storage === kept.services) this.#judgeSharing(touch);
     if (storage === kept.policies || storage === kept.clusterwidePolicies) this.#judgePolicies(touch, change);
@@ -189,9 +197,20 @@ export class CiliumSafety {
     }
   }
 
+  /** C9. A plan that was made before may still be carried out. */
+  #judgeForbidden({ cluster, storage, key, type, was, is, paths }: Touch): void {
+    const forbiddenMs = this.#options.forbiddenForMs();
+    if (forbiddenMs === undefined || forbiddenMs <= this.#options.slackMs + settleMs) return;
+    const gone = paths.filter(
+      (path) => was.has(path) && !is.has(path) && (path.startsWith("data.") || sharing.test(path)),
+    );
+    if (type !== "DELETED" && gone.length === 0) return;
+    this.#broken("C9", `${storage} ${key} on ${cluster.name} lost ${gone.join(" ") || "everything"} (${type})`);
+  }
+
   /** C4: whoever it is written for must own the cluster. */
   #judgeOwner({ cluster, storage, key, type }: Touch, after: Fields): void {
-    if (type === "DELETED") return;
+    if (type === "DELETED" || !this.#options.box.isClaimed(cluster.name)) return;
     const owner = this.#options.box.ownerOf(cluster.name);
     const { annotations } = fieldsOf(after["metadata"]);
     for (const [name, value] of Object.entries(fieldsOf(annotations))) {
@@ -204,7 +223,7 @@ export class CiliumSafety {
     }
   }
 
-  /** C2 and C6 */
+  /** C2, C6 and C8 */
   #judgeSecrets({ cluster, key, paths, was, is, shadow, storage }: Touch): void {
     const { truth, slackMs, box } = this.#options;
     for (const path of paths) {
@@ -221,6 +240,10 @@ export class CiliumSafety {
       ) {
         const what = `the entry for ${peer?.name ?? ""} in ${key} of ${cluster.name}`;
         this.#broken("C6", `${what} was removed, although it has been wanted for ${Math.round(wantedMs / 1000)} s`);
+      }
+      const unclearMs = peer === undefined ? undefined : this.#options.unclearForMs(cluster.name, peer.name);
+      if (value === undefined && was.has(path) && unclearMs !== undefined && unclearMs > slackMs) {
+        this.#broken("C8", `the entry for ${peer?.name ?? ""} in ${key} of ${cluster.name} was removed`);
       }
       if (value !== undefined)
         this.#judgeCredentials(cluster, `${key} ${path}`, Buffer.from(value, "base64").toString("utf8"));

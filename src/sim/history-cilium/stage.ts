@@ -15,6 +15,8 @@ import type { Beginning, Deed, StoryBinding, StoryExposure, StoryIntent, StorySe
 
 /** What a stage is made of. */
 export type CiliumStageOptions = StrangerOptions & {
+  /** Operators may delete nothing from now on, or may again. */
+  readonly onDeletesForbidden: (isForbidden: boolean) => void;
   readonly box: CiliumBox;
   readonly clock: Clock;
   readonly mishaps: Mishaps;
@@ -42,6 +44,8 @@ export class CiliumStage {
   /** Clusters without a way in. */
   readonly #locked = new Set<string>();
   readonly #left = new Map<Wished, Set<number>>();
+  /** The member of a binding that is called by a wrong name, and since when. */
+  readonly #mistyped = new Map<Wished, { readonly member: number; readonly sinceMs: number }>();
   readonly #strangers: Strangers;
 
   constructor(options: CiliumStageOptions) {
@@ -128,6 +132,12 @@ export class CiliumStage {
       this.#strangers.tamper(this.#cluster(cluster), what);
     },
     "member leaves": ({ binding, member, forMs }) => this.#leave(binding, member, forMs),
+    "clusterRef is mistyped": ({ binding, member, forMs }) => this.#mistype(binding, member, forMs),
+    "kubeconfig leads elsewhere": ({ binding, member, forMs }) => this.#mislead(binding, member, forMs),
+    "deletes are forbidden": ({ forMs }) => {
+      this.#options.onDeletesForbidden(true);
+      this.#later(forMs, () => this.#options.onDeletesForbidden(false));
+    },
     "binding is deleted": ({ binding, forMs }) => this.#deleteFor(this.#bindings[binding], forMs),
     "binding is suspended": ({ binding, forMs }) => this.#suspend(this.#bindings[binding], forMs),
     "service is unshared": ({ service, forMs }) => this.#deleteFor(this.#services[service], forMs),
@@ -149,14 +159,14 @@ export class CiliumStage {
   };
 
   /** Whoever takes away the way into a cluster says that nothing there is to be cleaned up: so nothing must be. */
-  #lock(cluster: CiliumCluster, forMs: number): void {
+  #lock(cluster: CiliumCluster, forMs: number, take = () => this.#options.box.deleteKubeconfig(cluster)): void {
     const { box } = this.#options;
     const workspace = box.ownerOf(cluster.name);
     const isCleanedUp = [...this.#wishes()].some(
       (wished) => wished.workspace === workspace && (!wished.exists || (this.#left.get(wished)?.size ?? 0) > 0),
     );
     if (isCleanedUp || this.#gone.has(workspace)) return;
-    box.deleteKubeconfig(cluster);
+    take();
     this.#locked.add(cluster.name);
     this.#later(forMs, () => {
       box.putKubeconfig(cluster);
@@ -244,12 +254,50 @@ export class CiliumStage {
     this.#later(forMs, () => this.#edit(wished, (spec) => ({ ...spec, suspend: false })));
   }
 
-  #bindingSpec({ members }: StoryBinding, left: ReadonlySet<number>): object {
+  #bindingSpec({ members }: StoryBinding, left: ReadonlySet<number>, mistyped?: number): object {
     const { box } = this.#options;
     const clusterRefs = members
       .filter((member) => !left.has(member))
-      .map((member) => ({ name: box.clusters[member]?.name }));
+      .map((member) => ({ name: `${box.clusters[member]?.name}${member === mistyped ? "x" : ""}` }));
     return { clusterRefs };
+  }
+
+  /** For how long two clusters are joined by a mesh that names one of its clusters wrongly; not at all, if none does. */
+  unclearForMs(one: string, other: string): number | undefined {
+    const { box, beginning, clock } = this.#options;
+    const ages = [...this.#mistyped].flatMap(([wished, { sinceMs }]) => {
+      const members = beginning.bindings[this.#bindings.indexOf(wished)]?.members ?? [];
+      const names = members
+        .filter((each) => this.#left.get(wished)?.has(each) !== true)
+        .map((each) => box.clusters[each]?.name);
+      const isJoined =
+        wished.exists && !this.#gone.has(wished.workspace) && names.includes(one) && names.includes(other);
+      return isJoined ? [clock.monotonicMs() - sinceMs] : [];
+    });
+    return ages.sort((a, b) => a - b)[0];
+  }
+
+  #mistype(index: number, at: number, forMs: number): void {
+    const [wished, binding] = [this.#bindings[index], this.#options.beginning.bindings[index]];
+    const left = wished === undefined ? undefined : this.#left.get(wished);
+    const member = binding?.members[at % binding.members.length];
+    if (wished?.exists !== true || binding === undefined || left === undefined || member === undefined) return;
+    if (left.size > 0 || this.#mistyped.has(wished) || this.#isLocked(wished.workspace)) return;
+    this.#mistyped.set(wished, { member, sinceMs: this.#options.clock.monotonicMs() });
+    this.#edit(wished, (spec) => ({ ...spec, ...this.#bindingSpec(binding, left, member) }));
+    this.#later(forMs, () => {
+      this.#mistyped.delete(wished);
+      this.#edit(wished, (spec) => ({ ...spec, ...this.#bindingSpec(binding, left) }));
+    });
+  }
+
+  /** Like a lock, it keeps what is deleted from being cleaned up. */
+  #mislead(index: number, at: number, forMs: number): void {
+    const members = this.#options.beginning.bindings[index]?.members ?? [];
+    const [wrong, right] = [members[at % members.length], members[(at + 1) % members.length]];
+    if (wrong === undefined || right === undefined || wrong === right) return;
+    const [cluster, other] = [this.#cluster(wrong), this.#cluster(right)];
+    this.#lock(cluster, forMs, () => this.#options.box.putKubeconfig(cluster, other));
   }
 
   #leave(index: number, at: number, forMs: number): void {
@@ -257,6 +305,7 @@ export class CiliumStage {
     const left = wished === undefined ? undefined : this.#left.get(wished);
     const member = binding?.members[at % binding.members.length];
     if (wished === undefined || binding === undefined || left === undefined || member === undefined) return;
+    if (this.#mistyped.has(wished)) return;
     if (left.has(member) || binding.members.length - left.size < 3 || this.#isLocked(wished.workspace)) return;
     left.add(member);
     this.#edit(wished, (spec) => ({ ...spec, ...this.#bindingSpec(binding, left) }));

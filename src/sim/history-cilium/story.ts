@@ -56,7 +56,10 @@ export type Tampering =
   | "annotation removed"
   | "annotation edited"
   | "policy widened"
-  | "policy deleted";
+  | "policy deleted"
+  /** It loses its labels; its annotation stays. */
+  | "policy unlabelled"
+  | "Service unlabelled";
 
 /** One thing that happens. What is not there any more is passed over. */
 export type Deed =
@@ -76,6 +79,16 @@ export type Deed =
   | { readonly do: "stranger writes a policy"; readonly cluster: number; readonly label: "own" | "another Causeway's" }
   | { readonly do: "ours is tampered with"; readonly cluster: number; readonly what: Tampering }
   | { readonly do: "member leaves"; readonly binding: number; readonly member: number; readonly forMs: number }
+  /** A cluster is called by a name that no cluster has. */
+  | { readonly do: "clusterRef is mistyped"; readonly binding: number; readonly member: number; readonly forMs: number }
+  /** The kubeconfig of a cluster is that of another one of its mesh. */
+  | {
+      readonly do: "kubeconfig leads elsewhere";
+      readonly binding: number;
+      readonly member: number;
+      readonly forMs: number;
+    }
+  | { readonly do: "deletes are forbidden"; readonly forMs: number }
   | { readonly do: "binding is deleted"; readonly binding: number; readonly forMs: number }
   | { readonly do: "binding is suspended"; readonly binding: number; readonly forMs: number }
   | { readonly do: "service is unshared"; readonly service: number; readonly forMs: number }
@@ -175,7 +188,8 @@ function begin(chance: Chance): Beginning {
   });
   return {
     tenants,
-    clusters,
+    // A platform marks its Clusters, all of them; one that does not has to be trusted.
+    clusters: clusters[0]?.isMarked === true ? clusters.map((each) => ({ ...each, isMarked: true })) : clusters,
     bindings,
     services,
     intents,
@@ -259,9 +273,14 @@ function deed(chance: Chance, beginning: Beginning): Deed {
         "annotation edited",
         "policy widened",
         "policy deleted",
+        "policy unlabelled",
+        "Service unlabelled",
       ]),
     }),
     () => ({ do: "member leaves", binding, member: chance.int(0, 3), forMs: someMs }),
+    () => ({ do: "clusterRef is mistyped", binding, member: chance.int(0, 3), forMs: chance.pick([someMs, 600_000]) }),
+    () => ({ do: "kubeconfig leads elsewhere", binding, member: chance.int(0, 3), forMs: longMs }),
+    () => ({ do: "deletes are forbidden", forMs: longMs }),
     () => ({ do: "binding is deleted", binding, forMs: chance.pick([shortMs, longMs, 400_000]) }),
     () => ({ do: "binding is suspended", binding, forMs: longMs }),
     () => ({ do: "service is unshared", service: chance.int(0, Math.max(0, services.length - 1)), forMs: someMs }),

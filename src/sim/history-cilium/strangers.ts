@@ -21,6 +21,17 @@ export type StrangerOptions = {
   readonly onForged: (cluster: string, storage: string, key: string, path: string) => void;
 };
 
+/** A patch that takes every label of ours away. */
+const noLabels = {
+  "app.kubernetes.io/managed-by": null,
+  "causeway.dev/instance": null,
+  "causeway.dev/intent": null,
+};
+
+const isOurs = (labels: unknown): boolean =>
+  fieldsOf(labels)["app.kubernetes.io/managed-by"] === "causeway" &&
+  fieldsOf(labels)["causeway.dev/instance"] !== "another";
+
 /** Everybody but the operator. */
 export class Strangers {
   readonly #options: StrangerOptions;
@@ -129,24 +140,30 @@ export class Strangers {
         }
         return;
       }
+      case "Service unlabelled":
+        for (const object of cluster.server.objects(kept.services)) {
+          const { name, namespace, labels } = fieldsOf(object["metadata"]);
+          if (!isOurs(labels)) continue;
+          const path = `/api/v1/namespaces/${String(namespace)}/services/${String(name)}`;
+          cluster.tryTo("PATCH", path, { metadata: { labels: noLabels } });
+        }
+        return;
       case "policy widened":
       case "policy deleted":
+      case "policy unlabelled":
         for (const [storage, { plural }] of [
           [kept.policies, networkPolicies],
           [kept.clusterwidePolicies, clusterwidePolicies],
         ] as const) {
           for (const object of cluster.server.objects(storage)) {
             const { name, namespace, labels } = fieldsOf(object["metadata"]);
-            if (
-              fieldsOf(labels)["app.kubernetes.io/managed-by"] !== "causeway" ||
-              fieldsOf(labels)["causeway.dev/instance"] === "another"
-            )
-              continue;
+            if (!isOurs(labels)) continue;
             const path = policyPath(
               plural,
               typeof namespace === "string" ? `${namespace}/${String(name)}` : String(name),
             );
             if (what === "policy deleted") cluster.tryTo("DELETE", path);
+            else if (what === "policy unlabelled") cluster.tryTo("PATCH", path, { metadata: { labels: noLabels } });
             else cluster.tryTo("PATCH", path, { spec: { ingress: [{ fromEntities: ["all"] }] } });
           }
         }

@@ -65,7 +65,8 @@ class History implements Playable {
       crashedMs: () =>
         course.operators.reduce((last, { crashedMs }) => Math.max(last, crashedMs), Number.NEGATIVE_INFINITY),
       isHindered: (cluster) =>
-        course.weather(cluster).isBad || course.weather("a").isBad || this.#restartedMs > clock.monotonicMs() - 60_000,
+        [cluster, "a"].some((name) => course.weather(name).isBad || !box.cluster(name).admitsOperator) ||
+        this.#restartedMs > clock.monotonicMs() - 60_000,
       onViolation: (violation) => course.broken(violation),
     });
     beginning.nodes.forEach((count, index) => {

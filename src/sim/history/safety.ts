@@ -91,6 +91,8 @@ export class Safety {
   readonly #tampered = new Set<string>();
   /** When an operator last removed an object with a key; agents hear of it a moment later. */
   readonly #removedMs = new Map<string, number>();
+  /** When somebody else removed an object with a key, or our marks on it: for a while an operator cannot know. */
+  readonly #takenMs = new Map<string, number>();
   /** What the last plan wants and did not see. */
   #toWrite: readonly { readonly target: string; readonly key: string; readonly intents: readonly string[] }[] = [];
   /** What was said last of each mesh. */
@@ -186,8 +188,13 @@ export class Safety {
 
   #peerChanged(cluster: SimCluster, change: Change): void {
     const isOperator = this.#options.actor() === "operator";
-    if (!isOperator) return;
     const { before, after, type, key: name } = change;
+    if (!isOperator) {
+      const { key } = ownPeer(before ?? after);
+      const isTaken = type === "DELETED" || !isOurs(after) || ownPeer(after).key !== key;
+      if (isTaken) this.#takenMs.set(`${cluster.name} ${key}`, this.#nowMs());
+      return;
+    }
     this.#tampered.delete(`${cluster.name}/${name}`);
     this.#written(`${type} Peer ${name} on ${cluster.name}`, after);
     if (before !== undefined && !isOurs(before)) {
@@ -276,7 +283,8 @@ export class Safety {
       for (const [key, want] of truth.wantedOn(cluster.name)) {
         if (held.has(key) || !members.some((member) => member.name === want.source)) continue;
         const wantedMs = truth.wantedForMs(cluster.name, key) ?? 0;
-        if (wantedMs <= slackMs) continue;
+        const takenMs = this.#takenMs.get(`${cluster.name} ${key}`);
+        if (wantedMs <= slackMs || (takenMs !== undefined && this.#nowMs() - takenMs <= slackMs)) continue;
         this.#broken(
           "S9",
           `mesh ${mesh} says Ready, but ${cluster.name} has no Peer for node ${want.node} of ${want.source}`,
@@ -294,8 +302,12 @@ export class Safety {
     if (secrets.some((secret) => text.includes(secret))) this.#broken("S7", `a secret in ${what}`);
   }
 
+  #nowMs(): number {
+    return this.#options.clock.monotonicMs();
+  }
+
   #broken(rule: string, detail: string): void {
-    this.#options.onViolation({ rule, detail, atMs: this.#options.clock.monotonicMs() });
+    this.#options.onViolation({ rule, detail, atMs: this.#nowMs() });
   }
 }
 

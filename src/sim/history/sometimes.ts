@@ -33,6 +33,7 @@ const holds = [
   "hold SourceAbsent",
   "hold SourceEmpty",
   "hold TargetUnclear",
+  "hold SpecChange",
 ];
 
 /** How requests fail. */

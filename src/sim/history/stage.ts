@@ -4,7 +4,7 @@ import type { Clock } from "../../kube/runtime.ts";
 import { type Box, meshesPath, meshNamespace } from "../box/box.ts";
 import type { SimCluster, SimNode } from "../box/cluster.ts";
 import { type Acts, actOut, type Mishaps, type OperatorDeed } from "./mishaps.ts";
-import type { Deed, StoryMesh } from "./story.ts";
+import type { Deed, Mistake, StoryMesh } from "./story.ts";
 import { Strangers } from "./strangers.ts";
 import type { Truth } from "./truth.ts";
 import type { Weather } from "./weather.ts";
@@ -23,7 +23,22 @@ export type StageOptions = {
   readonly onTampered: (cluster: string, peer: string) => void;
 };
 
-type MeshState = { readonly mesh: StoryMesh; members: Set<number>; suspended: boolean; exists: boolean };
+type MeshState = {
+  readonly mesh: StoryMesh;
+  members: Set<number>;
+  suspended: boolean;
+  exists: boolean;
+  /** It is gone without its finalizer, and what it named is written nowhere. */
+  vanished: boolean;
+  mistyped: { readonly cluster: number; readonly what: Mistake } | undefined;
+};
+
+/** What somebody wrote who meant something else. */
+const mistakes: Readonly<Record<Mistake, unknown>> = {
+  podCIDRs: ["10.250.0.0/16"],
+  wireguardCIDR: "10.251.0.0/16",
+  nodeSelector: { "kubernetes.io/os": "linx" },
+};
 
 const nodesMax = 4;
 
@@ -43,6 +58,8 @@ export class Stage {
       members: new Set(mesh.members),
       suspended: false,
       exists: true,
+      vanished: false,
+      mistyped: undefined,
     }));
     for (const state of this.#meshes) {
       options.box.putSecrets(options.box.clusters, state.mesh.namespace);
@@ -97,7 +114,9 @@ export class Stage {
       this.#meshes.forEach((_, mesh) => this.#leave(mesh, cluster, undefined));
     },
     "mesh is deleted": ({ mesh, forMs }) => this.#deleteMesh(mesh, forMs),
+    "mesh vanishes": ({ mesh, forMs }) => this.#deleteMesh(mesh, forMs, "without its finalizer"),
     "mesh is suspended": ({ mesh, forMs }) => this.#suspend(mesh, forMs),
+    "spec is mistyped": ({ mesh, cluster, what, forMs }) => this.#mistype(mesh, cluster, what, forMs),
     "stranger writes a Peer": ({ cluster, key, forMs }) => this.#others.write(this.#cluster(cluster), key, forMs),
     "stranger takes a name": ({ cluster, node }) => this.#others.takeName(this.#cluster(cluster), node),
     "Peer is edited": ({ cluster, peer, what }) => this.#others.edit(this.#cluster(cluster), peer, what),
@@ -204,17 +223,36 @@ export class Stage {
     });
   }
 
-  #putMesh({ mesh, members, suspended, exists }: MeshState): void {
-    const { box } = this.#options;
+  #putMesh({ mesh, members, suspended, exists, mistyped }: MeshState): void {
+    const { box, services } = this.#options;
     const clusters = box.clusters.filter((_, index) => members.has(index));
     if (!exists || clusters.length === 0) return;
-    box.putMesh(clusters, { ...mesh, services: this.#options.services, spec: { suspend: suspended } });
+    const wrong = mistyped && { name: this.#cluster(mistyped.cluster).name, [mistyped.what]: mistakes[mistyped.what] };
+    box.putMesh(clusters, {
+      ...mesh,
+      services,
+      spec: { suspend: suspended },
+      entries: wrong === undefined ? [] : [wrong],
+    });
+  }
+
+  #mistype(mesh: number, cluster: number, what: Mistake, forMs: number): void {
+    const state = this.#meshes[mesh];
+    if (state === undefined) return;
+    state.mistyped = { cluster, what };
+    this.#putMesh(state);
+    this.#later(forMs, () => {
+      state.mistyped = undefined;
+      this.#putMesh(state);
+    });
   }
 
   #leave(mesh: number, cluster: number, forMs: number | undefined): void {
     const state = this.#meshes[mesh];
     if (state === undefined || !state.members.has(cluster) || state.members.size < 3 || this.#locked.has(cluster))
       return;
+    // Whoever starts then finds nothing that names the cluster, and cannot clean it.
+    if (state.vanished && forMs === undefined) return;
     state.members.delete(cluster);
     this.#putMesh(state);
     if (forMs === undefined) return;
@@ -235,12 +273,14 @@ export class Stage {
     });
   }
 
-  #deleteMesh(mesh: number, forMs: number): void {
+  #deleteMesh(mesh: number, forMs: number, how?: "without its finalizer"): void {
     const state = this.#meshes[mesh];
     if (state === undefined || !state.exists) return;
     state.suspended = false; // nothing is removed on behalf of a suspended mesh
     this.#putMesh(state);
     state.exists = false;
+    state.vanished = how !== undefined;
+    if (how !== undefined) this.#options.box.dropFinalizers(state.mesh);
     this.#options.box.deleteMesh(state.mesh);
     this.#later(forMs, () => this.#makeAgain(state));
   }
@@ -251,6 +291,7 @@ export class Stage {
     const path = `${meshesPath(state.mesh.namespace)}/${state.mesh.name}`;
     if (hub.tryTo("GET", path).status !== 404) return this.#later(5_000, () => this.#makeAgain(state));
     state.exists = true;
+    state.vanished = false;
     this.#putMesh(state);
   }
 }

@@ -1,8 +1,10 @@
 // What happens in a history, decided from its seed before it begins: plain values, so that a story can be printed, cut
 // down and told again.
 
+import { appendAll } from "../../core/list.ts";
 import { type Chance, chanceOf } from "../chance.ts";
 import { faultKinds, type OperatorDeed, type WayDeed } from "./mishaps.ts";
+import { rareSteps } from "./rare.ts";
 
 /** The fleet at the beginning. The first cluster is the hub. */
 export type Beginning = {
@@ -50,7 +52,15 @@ export type Deed =
   | { readonly do: "member leaves"; readonly mesh: number; readonly cluster: number; readonly forMs: number }
   | { readonly do: "cluster is left for good"; readonly cluster: number }
   | { readonly do: "mesh is deleted"; readonly mesh: number; readonly forMs: number }
+  | { readonly do: "mesh vanishes"; readonly mesh: number; readonly forMs: number }
   | { readonly do: "mesh is suspended"; readonly mesh: number; readonly forMs: number }
+  | {
+      readonly do: "spec is mistyped";
+      readonly mesh: number;
+      readonly cluster: number;
+      readonly what: Mistake;
+      readonly forMs: number;
+    }
   | {
       readonly do: "stranger writes a Peer";
       readonly cluster: number;
@@ -71,6 +81,9 @@ export type Deed =
       readonly what: Forgery;
       readonly forMs: number;
     };
+
+/** A field of an entry that is valid and wrong. */
+export type Mistake = "podCIDRs" | "wireguardCIDR" | "nodeSelector";
 
 /** Something that happens at a time, in milliseconds from the beginning. */
 export type Step = Deed & { readonly atMs: number };
@@ -141,6 +154,7 @@ export function storyOf(seed: string): Story {
     if (chance.happens(0.7)) steps.push({ atMs, do: "node joins", cluster });
     else steps.push({ atMs, do: "node leaves", cluster, node: chance.int(0, 3) });
   }
+  appendAll(steps, rareSteps(chanceOf(seed).fork("rare"), beginning, firstMs, spanMs));
   return { seed, beginning, steps: steps.sort((a, b) => a.atMs - b.atMs) };
 }
 

@@ -20,6 +20,8 @@ export type Theatre<Story extends Acted> = {
   readonly inWords: (story: Story, kept: readonly number[]) => string;
   /** What a long campaign should have come across. */
   readonly expected: readonly string[];
+  /** From how many histories on a campaign must have come across all of it. */
+  readonly completeFrom: number;
 };
 
 /** The kinds of histories. */
@@ -28,13 +30,14 @@ export type TheatreName = "kilo" | "cilium";
 /** Does something with a theatre, whatever its stories are like. */
 export type WithTheatre = <T>(run: <Story extends Acted>(theatre: Theatre<Story>) => T) => T;
 
-const kilo = { storyOf, play: playStory, inWords: storyInWords, expected };
+const kilo = { storyOf, play: playStory, inWords: storyInWords, expected, completeFrom: 3_000 };
 
 const cilium = {
   storyOf: ciliumStoryOf,
   play: playCiliumStory,
   inWords: ciliumInWords,
   expected: ciliumExpected,
+  completeFrom: 1_500,
 };
 
 /** The theatre of a kind. */

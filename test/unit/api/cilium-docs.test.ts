@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { ciliumCrds } from "../../../src/api/crd.ts";
-import { elbIdAnnotation } from "../../../src/api/kubernetes-cluster.ts";
+import { elbIdAnnotation } from "../../../src/api/management-cluster.ts";
 import { networkingFinalizer } from "../../../src/api/networking.ts";
 import type { StructuralSchema } from "../../../src/api/structural.ts";
 

@@ -256,7 +256,7 @@ describe("ciliumKinds", () => {
 });
 
 describe("kubernetesClusterSchema", () => {
-  test("reads the load balancer, the region and the phase", () => {
+  test("reads the region and the phase", () => {
     const read = {
       metadata: {
         name: "cluster-ffm-1",

@@ -98,6 +98,25 @@ describe("load balancers", () => {
     expect(ips(lab)).toEqual(["198.51.100.77"]);
   });
 
+  test("a host name that is no DNS name is not used, although the certificate names it", async () => {
+    const hostname = [
+      "a.evil.example:2379",
+      "trusted-ca-file: /var/lib/cilium/clustermesh/third.etcd-client-ca.crt",
+      "insecure-skip-tls-verify: true",
+      "---",
+      "#",
+    ].join("\n");
+    const lab = makeLab([{ name: "a" }, { name: "b", sans: { dns: [hostname] } }]);
+    setIngress(lab, [{ hostname }]);
+    lab.intents.push(binding(["a", "b"]));
+    const plan = await converge(lab);
+    expect(secretTexts(clusterOf(lab, "a"), "cilium-kvstoremesh")["b"]).toBeUndefined();
+    expect(plan.diagnostics.find(({ code }) => code === "EndpointMissing")!.message).toContain(
+      'the other clusters have no way to clustermesh-apiserver: its load balancer is called "a.evil.example:2379',
+    );
+    expect(plan.diagnostics.find(({ code }) => code === "EndpointMissing")!.message).toContain("which is no DNS name");
+  });
+
   test("what the spec says wins, also over the type of the Service", async () => {
     const lab = makeLab([
       { name: "a", version: "1.20.1" },

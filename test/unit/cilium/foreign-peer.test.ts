@@ -154,7 +154,7 @@ describe("a record that only has the hash of what was there", () => {
     expect(found[0]).toMatchObject({ mesh: id, subject: { cluster: "a" } });
     expect(found[0]?.message).toContain('"b.etcd-client.key"');
     await converge(lab);
-    expect(get(clusterOf(lab, "a"), "Secret", remote)).toBeUndefined();
+    expect(secretTexts(clusterOf(lab, "a"), remote)).toEqual({});
   });
 
   test("also where others have entries in the same Secret", async () => {

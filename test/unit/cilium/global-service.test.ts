@@ -22,6 +22,7 @@ import {
   servicesWith,
 } from "../../support/cilium-kinds.ts";
 
+const slices = "service.cilium.io/global-sync-endpoint-slices";
 const nginx = { selector: { namespace: "production", name: "nginx" } };
 const exported = { "service.cilium.io/global": "true", "io.cilium/global-service": "true" };
 
@@ -94,9 +95,9 @@ describe("planGlobalServices", () => {
   });
 
   test("mistake 8: globalAnnotations go on the Service itself, where Cilium reads them", () => {
-    const intent = globalService({ ...nginx, globalAnnotations: { "example.com/team": "shop" } });
+    const intent = globalService({ ...nginx, globalAnnotations: { [slices]: "true" } });
     const plan = planGlobalServices(context([intent], [mesh(two())]));
-    expect(wishes(plan, "ffm")).toEqual({ ...exported, "example.com/team": "shop" });
+    expect(wishes(plan, "ffm")).toEqual({ ...exported, [slices]: "true" });
   });
 
   test("mistake 9: shared is a no-op when it is true by default: it is only written when somebody asks", () => {
@@ -360,12 +361,18 @@ describe("what is missing or wrong", () => {
     const intent = globalService(nginx);
     const plan = planGlobalServices(context([intent], [mesh(two(exported))]));
     const failure = { kind: "forbidden", detail: "services is forbidden" } as const;
-    const reports = [
-      { target: idOf("ber"), cluster: "ber", applied: 0, failed: [{ object: "production/nginx", failure }] },
-    ];
+    const failed = [{ object: "production/nginx", failure, kind: "ServiceAnnotations", action: "update" }] as const;
+    const reports = [{ target: idOf("ber"), cluster: "ber", applied: 0, failed }];
     const report = reportFor(plan, intent, { reports });
     expect(report.status["phase"]).toBe("Degraded");
     expect(conditionsOf(report)).toContain("Degraded=True/ApplyFailed");
+    expect(report.findings).toMatchObject([
+      {
+        code: "RightsMissing",
+        message: "the operator may not update Service production/nginx",
+        fix: "kubectl apply -f deploy/rbac/cilium-remote.yaml on cluster ber",
+      },
+    ]);
   });
 });
 
@@ -393,20 +400,49 @@ describe("conditions of an object in phase Error", () => {
 });
 
 describe("annotations that are refused", () => {
+  const notAllowed = "Cilium does not share Services by it, and the operator's --global-annotations does not allow it";
+
   test.each([
-    ["kubernetes.io/elb.id", "it belongs to Kubernetes or to a cloud"],
-    ["service.beta.kubernetes.io/aws-load-balancer-type", "it belongs to Kubernetes or to a cloud"],
-    ["external-dns.alpha.kubernetes.io/hostname", "it belongs to Kubernetes or to a cloud"],
+    ["kubernetes.io/elb.id", notAllowed],
+    ["service.beta.kubernetes.io/aws-load-balancer-type", notAllowed],
+    ["external-dns.alpha.kubernetes.io/hostname", notAllowed],
+    ["loadbalancer.openstack.org/load-balancer-id", notAllowed],
+    ["dns.gardener.cloud/dnsnames", notAllowed],
+    ["metallb.universe.tf/loadBalancerIPs", notAllowed],
+    ["lbipam.cilium.io/ips", notAllowed],
+    ["io.cilium/lb-ipam-sharing-cross-namespace", notAllowed],
+    ["yawol.stackit.cloud/existingFloatingIP", notAllowed],
+    ["getambassador.io/config", notAllowed],
+    ["tailscale.com/expose", notAllowed],
+    ["networking.gke.io/load-balancer-type", notAllowed],
+    ["oci.oraclecloud.com/load-balancer-type", notAllowed],
+    ["team", notAllowed],
     ["causeway.dev/shares-x", "it is how Causeway remembers what it did"],
     ["service.cilium.io/global", "a GlobalService makes Services global"],
     ["no key", "it is not the key of an annotation"],
   ])("%s is not written, and the rest is", (key, detail) => {
-    const intent = globalService({ ...nginx, globalAnnotations: { [key]: "false", "example.com/a": "b" } });
+    const intent = globalService({ ...nginx, globalAnnotations: { [key]: "false", [slices]: "false" } });
     const plan = planGlobalServices(context([intent], [mesh(two())]));
-    expect(wishes(plan, "ffm")).toEqual({ ...exported, "example.com/a": "b" });
+    expect(wishes(plan, "ffm")).toEqual({ ...exported, [slices]: "false" });
     expect(plan.diagnostics.map(({ message }) => message)).toEqual([
       `annotation ${JSON.stringify(key)} is not written: ${detail}`,
     ]);
+  });
+
+  test("the operator's flag allows a key, or all keys of a domain, and nothing beside them", () => {
+    const asked = [
+      "example.com/team",
+      "example.com/teams",
+      "ops.example.org/a",
+      "example.org/a",
+      "causeway.dev/shares-x",
+    ];
+    const further = Object.fromEntries(asked.map((key) => [key, "shop"]));
+    const intent = globalService({ ...nginx, globalAnnotations: further });
+    const plain = context([intent], [mesh(two())]);
+    const allowed = ["example.com/team", "ops.example.org/", "causeway.dev/"];
+    const plan = planGlobalServices({ ...plain, options: { ...plain.options, globalAnnotations: allowed } });
+    expect(wishes(plan, "ffm")).toEqual({ ...exported, "example.com/team": "shop", "ops.example.org/a": "shop" });
   });
 
   test("spec.shared and globalAnnotations that contradict each other are not guessed at", () => {

@@ -16,6 +16,7 @@ import {
   operationsOf,
   planOf,
   put,
+  putObjects,
   report,
 } from "../../support/cilium-lab.ts";
 import { toyPorts } from "../../support/toy-pki.ts";
@@ -54,6 +55,7 @@ const exposed = () =>
 function lab(): Lab {
   const made = makeLab([{ name: "a" }, { name: "b" }]);
   for (const cluster of made.clusters) {
+    putObjects(cluster);
     put(cluster, { apiVersion: "v1", kind: "Namespace", metadata: { name: "production" } });
     put(cluster, {
       apiVersion: "v1",

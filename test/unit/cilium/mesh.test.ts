@@ -17,6 +17,7 @@ import {
   operationsOf,
   planOf,
   put,
+  putObjects,
   putSecret,
   secretTexts,
   startMs,
@@ -154,17 +155,32 @@ describe("what is written", () => {
 });
 
 describe("release", () => {
-  test("deleting the mesh leaves every object as it was, to the byte, and removes what only we had made", async () => {
-    const lab = makeLab([{ name: "a" }, { name: "b" }]);
+  test("deleting the mesh leaves every object as it was, to the byte", async () => {
+    const lab = makeLab([{ name: "a" }, { name: "b", perCluster: true }]);
     const [a, b] = [clusterOf(lab, "a"), clusterOf(lab, "b")];
+    for (const cluster of [a, b]) putObjects(cluster);
     putSecret(a, "cilium-kvstoremesh", { z: "endpoints:\n- https://z:2379\n" }, { labels: { team: "x" } });
     const before = [stateOf(a), stateOf(b)];
     lab.intents.push(binding(["a", "b"]));
     await converge(lab);
     expect(Object.keys(secretTexts(a, "cilium-kvstoremesh"))).toContain("z");
+    expect(get(b, "ConfigMap", "clustermesh-remote-users")!["data"]["users.yaml"]).toContain("remote-a");
     lab.intents[0]!["metadata"].deletionTimestamp = "2026-03-02T00:00:00Z";
     await converge(lab);
     expect([stateOf(a), stateOf(b)]).toEqual(before);
+  });
+
+  test("what an earlier version made is left empty, and nothing is deleted", async () => {
+    const lab = makeLab([{ name: "a" }, { name: "b", perCluster: true }]);
+    lab.intents.push(binding(["a", "b"]));
+    await converge(lab);
+    lab.intents[0]!["metadata"].deletionTimestamp = "2026-03-02T00:00:00Z";
+    expect(new Set(operationsOf(planOf(lab)).map(({ action }) => action))).toEqual(new Set(["update"]));
+    await converge(lab);
+    for (const cluster of lab.clusters) {
+      for (const name of ["cilium-clustermesh", "cilium-kvstoremesh"]) expect(secretTexts(cluster, name)).toEqual({});
+    }
+    expect(get(clusterOf(lab, "b"), "ConfigMap", "clustermesh-remote-users")!["data"]).toEqual({});
   });
 
   test("a cluster that leaves the spec is cleaned up, on itself and on the others, and is named until then", async () => {
@@ -180,7 +196,7 @@ describe("release", () => {
     ]);
     clusterOf(lab, "c").failure = undefined;
     await converge(lab);
-    expect(get(clusterOf(lab, "c"), "Secret", "cilium-kvstoremesh")).toBeUndefined();
+    expect(secretTexts(clusterOf(lab, "c"), "cilium-kvstoremesh")).toEqual({});
     expect(lab.intents[0]!["status"].meshStatus).toHaveLength(2);
     expect(lab.intents[0]!["status"].phase).toBe("Connected");
   });
@@ -237,6 +253,27 @@ describe("release", () => {
     expect(operationsOf(planOf(lab))).toEqual([]);
   });
 
+  test.each([[["b"]], [["a", "b"]]])(
+    "nothing is removed because %j cannot be shown to be the workspace's any more",
+    async (names) => {
+      const lab = makeLab([{ name: "a" }, { name: "b" }]);
+      for (const each of lab.clusters) {
+        Object.assign(each, { id: clusterIdOf({ namespace: "default", secret: each.name, key: "w1" }) });
+      }
+      const annotations = { "kcp.io/cluster": "w1" };
+      const claims = ["a", "b"].map((name) => ({
+        kind: "KubernetesCluster",
+        metadata: { namespace: "team", name, annotations },
+      }));
+      lab.intents.push(binding(["a", "b"], { metadata: { annotations } }), ...claims);
+      await converge(lab);
+      for (const name of names) clusterOf(lab, name).failure = { kind: "taken", detail: "it is marked for nobody" };
+      const plan = planOf(lab);
+      expect(operationsOf(plan)).toEqual([]);
+      expect(plan.diagnostics.filter(({ code }) => code === "ClusterTaken")).toHaveLength(names.length);
+    },
+  );
+
   test("a mesh that is deleted after its KubernetesClusters is undone, and nobody else's entries are", async () => {
     const lab = makeLab([{ name: "a" }, { name: "b" }]);
     const claims = (workspace: string, created: string): Obj[] =>
@@ -270,15 +307,15 @@ describe("release", () => {
     expect(connectionsOf(lab, clusterOf(lab, "a"))).toEqual([["b", true]]);
     lab.intents.splice(0, 1);
     await converge(lab);
-    expect(get(clusterOf(lab, "a"), "Secret", "cilium-kvstoremesh")).toBeUndefined();
-    expect(get(clusterOf(lab, "b"), "Secret", "cilium-kvstoremesh")).toBeUndefined();
+    expect(secretTexts(clusterOf(lab, "a"), "cilium-kvstoremesh")).toEqual({});
+    expect(secretTexts(clusterOf(lab, "b"), "cilium-kvstoremesh")).toEqual({});
   });
 
   test("a mesh that is gone for certain releases what it had", async () => {
     const lab = await joined();
     lab.intents.pop();
     await converge(lab);
-    expect(get(clusterOf(lab, "a"), "Secret", "cilium-kvstoremesh")).toBeUndefined();
+    expect(secretTexts(clusterOf(lab, "a"), "cilium-kvstoremesh")).toEqual({});
   });
 
   test("two meshes share a link: it stays until the second one goes, too", async () => {
@@ -290,7 +327,7 @@ describe("release", () => {
     expect(connectionsOf(lab, clusterOf(lab, "a"))).toEqual([["b", true]]);
     lab.intents.shift();
     await converge(lab);
-    expect(get(clusterOf(lab, "a"), "Secret", "cilium-kvstoremesh")).toBeUndefined();
+    expect(secretTexts(clusterOf(lab, "a"), "cilium-kvstoremesh")).toEqual({});
   });
 });
 

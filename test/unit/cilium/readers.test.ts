@@ -1,11 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { readRemotes } from "../../../src/cilium/metrics-text.ts";
 import { readUsers, withoutUsers, withUsers } from "../../../src/cilium/remote-users.ts";
+import { readAuthority } from "../../../src/cilium/secret-reader.ts";
 import { versionOf } from "../../../src/cilium/version.ts";
 import { ciliumIntentKinds } from "../../../src/cilium/intent-reader.ts";
 import { ciliumWatches, sameFact } from "../../../src/cilium/facts-reader.ts";
 import { b64, clusterOf, factsOf, get, makeLab, type Obj, put } from "../../support/cilium-lab.ts";
-import { toyPorts } from "../../support/toy-pki.ts";
+import { day, toyCa, toyPorts } from "../../support/toy-pki.ts";
 
 describe("versionOf", () => {
   test.each([
@@ -163,6 +164,18 @@ describe("facts", () => {
     const facts = lab.provider.watches.flatMap(({ read }) => garbage.map(read));
     expect(lab.provider.facts({ facts, missing: new Set() }).uid).toBeUndefined();
   });
+});
+
+test("an authority is checked without anything being issued", () => {
+  const issue = (): never => {
+    throw new Error("a reader issued a certificate");
+  };
+  const ca = toyCa("Cilium CA", 0, day);
+  const raw = { data: { "ca.crt": b64(ca.cert), "ca.key": b64(ca.key) } };
+  const ports = { ...toyPorts, issue };
+  expect(readAuthority(raw, ports)).toMatchObject({ of: "authority", credential: { problem: undefined } });
+  const other = { data: { ...raw.data, "ca.key": b64(toyCa("other", 0, day).key) } };
+  expect(readAuthority(other, ports)).toMatchObject({ credential: { problem: { kind: "cannotSign" } } });
 });
 
 test("a Fabric whose spec is not understood still says whose it is", () => {

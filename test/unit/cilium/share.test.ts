@@ -19,7 +19,6 @@ const object = (annotations: Readonly<Record<string, string>>, more: Partial<Sha
   labels: {},
   annotations,
   values: annotations,
-  isOtherwiseEmpty: false,
   ...more,
 });
 
@@ -88,15 +87,14 @@ describe("planShare", () => {
     expect(made(left, plan(left, {})).annotations).toEqual({});
   });
 
-  test("an object that we made goes when nothing else is in it, and stays when something is", () => {
+  test("an object that we made stays, empty: who may delete a Secret may exchange it for a token", () => {
     const planned = plan(undefined, { [key]: ["A"] });
     expect(planned.desired?.labels).toEqual({ "app.kubernetes.io/managed-by": "causeway" });
     const ours = after(object({}), planned.desired?.fields ?? {});
-    const mine = { ...ours, labels: planned.desired?.labels ?? {}, values: { [key]: "true" }, isOtherwiseEmpty: true };
-    expect(plan(mine, {}).item?.standing).toMatchObject({ ifUnwanted: { do: "delete", reason: "Released" } });
-    expect(plan(mine, {}).item?.standing).not.toHaveProperty("ifUnwanted.leave");
-    const used = { ...mine, values: { ...mine.values, theirs: "x" } };
-    expect(plan(used, {}).item?.standing).toHaveProperty("ifUnwanted.leave");
+    const mine = { ...ours, labels: planned.desired?.labels ?? {}, values: { [key]: "true" } };
+    const leave = { labels: mine.labels, fields: { [key]: null, [recordPath]: null } };
+    const ifUnwanted = { do: "delete", reason: "Released", leave };
+    expect(plan(mine, {}).item?.standing).toEqual({ owner: "us", adopted: false, ifUnwanted });
   });
 
   test("a record that cannot be read is none, and nothing is taken away for it", () => {

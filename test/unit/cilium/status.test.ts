@@ -9,6 +9,7 @@ import {
   get,
   put,
   type Lab,
+  makeCluster,
   makeLab,
   operationsOf,
   planOf,
@@ -255,6 +256,9 @@ test("a cluster that left a mesh that cannot be used is not told to be cleaned u
   lab.intents[0]!["spec"] = { clusterRefs: [{ name: "a" }, { name: "c" }], suspend: true };
   expect(told()).toEqual({ ...left, message: "left the mesh: 3 objects stay while the mesh is suspended" });
   lab.intents[0]!["spec"].suspend = false;
+  const doubt = "it is not known which cluster c is";
+  expect(told()).toEqual({ ...left, message: `left the mesh: 3 objects stay while ${doubt}` });
+  lab.clusters.push(makeCluster({ name: "c" }, 2));
   expect(told()).toEqual({ ...left, message: "left the mesh: 3 objects to be cleaned up" });
 });
 

@@ -10,6 +10,7 @@ import {
   operationsOf,
   planOf,
   put,
+  putObjects,
   report,
 } from "../../support/cilium-lab.ts";
 
@@ -87,6 +88,7 @@ test("a tenant that writes Connected into the status of its mesh opens nothing b
 
 test("when all of it is deleted, every cluster is as it was", async () => {
   const lab = everything();
+  for (const cluster of lab.clusters) putObjects(cluster);
   const before = shape(lab);
   await converge(lab, 8);
   for (const raw of lab.intents) raw["metadata"].deletionTimestamp = "2026-03-02T00:00:00Z";
@@ -94,7 +96,7 @@ test("when all of it is deleted, every cluster is as it was", async () => {
   expect(shape(lab)).toEqual(before);
   for (const cluster of lab.clusters) {
     expect(get(cluster, "Service", "web", "shop")!["metadata"].annotations).toEqual({ theirs: "stays" });
-    expect(JSON.stringify([...cluster.objects.values()])).not.toContain("causeway");
+    expect(JSON.stringify([...cluster.objects.values()])).not.toContain("causeway.dev");
   }
   expect(report(lab, planOf(lab)).size).toBe(5);
 });

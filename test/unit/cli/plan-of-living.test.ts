@@ -49,6 +49,17 @@ describe("causeway plan on living clusters that run Cilium", { timeout: 60_000 }
     expect(verbs).toEqual(new Set(["get", "list", "watch"]));
   });
 
+  test("a budget holds for a look at live clusters as it does for the operator, and a wrong one is refused", async () => {
+    served = await serveWorld(story("foreign-link"));
+    const { hub, mgmt } = served.kubeconfigs;
+    const args = ["plan", "--kubeconfig", hub, "--mgmt-kubeconfig", mgmt, "--node-id", "me", "-o", "json"];
+    const run = await runCli([...args, "--budget", "answer-bytes=64Ki", "--budget", "facts-bytes=64Ki"], "");
+    expect([run.code, run.errors]).toEqual([0, ""]);
+    const wrong = await runCli([...args, "--budget", "nodes=5"], "");
+    expect(wrong.code).toBe(2);
+    expect(wrong.errors).toContain('--budget cannot be "nodes=5"');
+  });
+
   test("tenants of kcp: the same plan as for the world file, and the environment counts as it does for the operator", async () => {
     served = await serveWorld(story("other-workspace"));
     const { kcp, mgmt } = served.kubeconfigs;
@@ -63,11 +74,19 @@ describe("causeway plan on living clusters that run Cilium", { timeout: 60_000 }
       "--timeout",
       "30",
     ];
-    const run = await runCli(args, "", { MGMT_KUBECONFIG: mgmt, NODE_ID: "me" });
+    const refused = JSON.parse((await runCli(args, "", { MGMT_KUBECONFIG: mgmt, NODE_ID: "me" })).out) as PlanDocument;
+    expect(refused.operations).toEqual([]);
+    expect(new Set(refused.diagnostics.map(({ code }) => code))).toEqual(new Set(["ClusterTaken"]));
+    const trusting = [...args, "--trust-unmarked-clusters"];
+    const run = await runCli(trusting, "", { MGMT_KUBECONFIG: mgmt, NODE_ID: "me" });
     expect([run.code, run.errors]).toEqual([0, ""]);
     const plan = JSON.parse(run.out) as PlanDocument;
     const ofFile = await planText(story("other-workspace"), ["--node-id", "me"]);
-    expect(plan.operations).toEqual(ofFile.operations);
+    // The server gives the namespaces other UIDs than the file has, and records name them.
+    const withoutUids = ({ operations }: PlanDocument) =>
+      JSON.stringify(operations, undefined, 1).replaceAll(/\\"uid\\":\\"[0-9a-f]{16}\\"/g, "the UID");
+    expect(withoutUids(plan)).toContain("the UID");
+    expect(withoutUids(plan)).toEqual(withoutUids(ofFile));
     const phases = ({ intents }: PlanDocument) => intents.map(({ workspace, status }) => [workspace, status["phase"]]);
     expect(phases(plan)).toEqual([
       ["a", "Connecting"],
@@ -94,6 +113,6 @@ describe("causeway plan on living clusters that run Cilium", { timeout: 60_000 }
 
 test("every flag of the operator about meshes of Cilium can be given to plan, but how often to ask", async () => {
   const { out } = await runCli(["plan", "--help"]);
-  const flags = flagGroups["Meshes of Cilium"]!.map(({ flag, value }) => `${flag} ${value}`);
+  const flags = flagGroups["Meshes of Cilium"]!.map(({ flag, value = "" }) => `${flag} ${value}`.trim());
   expect(flags.filter((each) => !out.includes(each))).toEqual(["--mesh-check-interval <duration>"]);
 });

@@ -25,6 +25,21 @@ describe("causeway plan", () => {
     expect([json.code, json.errors]).toEqual([0, ""]);
   });
 
+  test("a world file cannot make a terminal obey it, by its errors or by its names", async () => {
+    const loud = "\u001b]0;x\u0007\u001b[31m\u009b2J\u202e";
+    const wrong = await runCli(["plan", "-f", "-"], JSON.stringify({ [loud]: 1, kind: `${loud}\n` }));
+    expect(wrong.code).toBe(2);
+    expect(wrong.errors).toContain('Unrecognized key: "�]0;x��[31m�2J�"');
+    expect(wrong.errors.replaceAll("\n", "")).not.toMatch(/\p{C}/u);
+    const clusters = [{ name: "hub", local: true, objects: [{ kind: "Peer", metadata: { name: loud } }] }];
+    const named = JSON.stringify({ apiVersion: "causeway.dev/v1alpha1", kind: "World", clusters });
+    const json = await runCli(["plan", "-f", "-", "-o", "json"], named);
+    const yaml = await runCli(["plan", "-f", "-", "-o", "yaml"], named);
+    for (const { out } of [json, yaml]) expect(out.replaceAll("\n", "")).not.toMatch(/\p{C}/u);
+    expect(JSON.parse(json.out).diagnostics).toHaveLength(1);
+    expect(parse(yaml.out)).toEqual(JSON.parse(json.out));
+  });
+
   test("--exit-code is 1 when something would be written, and 0 without it", async () => {
     expect((await runCli(["plan", "-f", scenario, "--exit-code"])).code).toBe(1);
     expect((await runCli(["plan", "-f", scenario])).code).toBe(0);
@@ -43,6 +58,15 @@ describe("causeway plan", () => {
     const { out } = await runCli(["plan", "-f", scenario]);
     expect(out).toContain("+ create m--hub--n1  NodeAppeared");
     expect(out).toContain("plan: 3 to create, 0 to update, 0 to delete, 0 to touch, 0 unchanged");
+  });
+
+  test("it says how long the writes will take: on one of the two clusters there are two", async () => {
+    const { out } = await runCli(["plan", "-f", scenario, "--write-interval", "2s"]);
+    expect(out).toContain("0 unchanged; takes about 2 s;");
+    const seconds = async (...args: readonly string[]) =>
+      JSON.parse((await runCli(["plan", "-f", scenario, "-o", "json", ...args])).out).durationSeconds;
+    expect([await seconds(), await seconds("--write-interval", "0")]).toEqual([0.2, 0]);
+    expect((await runCli(["plan", "-f", scenario, "--write-interval", "fast"])).code).toBe(2);
   });
 });
 
@@ -66,6 +90,19 @@ describe("bad input", () => {
     const run = await runCli(["plan", "-f", path]);
     expect(run.code).toBe(2);
     expect(run.errors).toMatch(/:\d+: not YAML: /);
+  });
+
+  test("a key that its map has already is named with its line", async () => {
+    const path = file(`${world}clusters:\n- name: hub\n  local: true\n  name: edge\n`);
+    const run = await runCli(["plan", "-f", path]);
+    expect(run.code).toBe(2);
+    expect(run.errors).toContain(`${path}:6: not YAML: Map keys must be unique`);
+  });
+
+  test("a file that nests deep is refused, and does not end the process", async () => {
+    const run = await runCli(["plan", "-f", file(`${world}clusters: ${'["a", '.repeat(20_000)}`)]);
+    expect(run.code).toBe(2);
+    expect(run.errors).toContain("nests more than 200 levels");
   });
 
   test.each([

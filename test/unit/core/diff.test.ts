@@ -155,6 +155,135 @@ describe("the order of operations", () => {
     expect(lines(plan)).toEqual(["delete thing-old Gone", "create thing-new Wanted", "delete thing-other Gone"]);
   });
 
+  test("what may not be there goes before anything else is written, and what only gives up ranges before what is new", () => {
+    const ifUnwanted = { do: "delete", reason: "Forbidden", first: true } as const;
+    const plan = target(
+      [desired("new", ["10.0.0.0/24"]), desired("wide", ["10.0.1.0/24"])],
+      [
+        item("wide", ["10.0.1.0/24", "10.0.2.0/24"]),
+        item("bad", ["10.0.9.0/24"], { standing: { owner: "us", adopted: false, ifUnwanted } }),
+        item("old"),
+      ],
+    );
+    expect(lines(plan)).toEqual([
+      "delete thing-bad Forbidden",
+      "update thing-wide RangesChanged",
+      "create thing-new Wanted",
+      "delete thing-old Gone",
+    ]);
+  });
+
+  test("a survivor is written or touched directly after its surplus holder goes, whatever else is to be written", () => {
+    const many = Array.from({ length: 5 }, (_, index) => desired(`n${index}`, [`10.0.${index}.0/24`]));
+    const plan = target(
+      [desired("k"), desired("w", ["10.1.0.0/24"]), ...many],
+      [item("k"), item("k", [], { name: "copy-k" }), item("w"), item("w", [], { name: "copy-w" })],
+    );
+    expect(lines(plan).slice(0, 5)).toEqual([
+      "delete copy-k SurplusHolder",
+      "touch thing-k SurplusHolderRemoved",
+      "delete copy-w SurplusHolder",
+      "update thing-w RangesChanged",
+      "create thing-n0 Wanted",
+    ]);
+  });
+
+  test("whoever stays in a slot that another one leaves is touched before the next slot is left", () => {
+    const keeps = { owner: "us", ifUnwanted: held, adopted: false } as const;
+    const plan = target(
+      [],
+      [
+        item("a"),
+        item("a", [], { name: "held-a", standing: keeps }),
+        item("b"),
+        item("b", [], { name: "held-b", standing: keeps }),
+      ],
+    );
+    expect(lines(plan)).toEqual([
+      "delete thing-a Gone",
+      "touch held-a SurplusHolderRemoved",
+      "delete thing-b Gone",
+      "touch held-b SurplusHolderRemoved",
+    ]);
+  });
+
+  test("a range is taken directly after the last that gave it up, not when the name of its taker comes up", () => {
+    const many = Array.from({ length: 5 }, (_, index) => desired(`n${index}`, [`10.1.${index}.0/24`]));
+    const plan = target(
+      [desired("a", ["10.0.0.0/24"]), ...many, desired("z", ["10.0.9.0/24", "10.96.0.0/16"])],
+      [
+        item("a", ["10.0.0.0/24", "10.96.0.0/17"]),
+        item("z", ["10.0.9.0/24"]),
+        item("old", ["10.96.128.0/17"]),
+        item("x", ["10.0.8.0/24"]),
+      ],
+    );
+    expect(lines(plan).slice(0, 4)).toEqual([
+      "update thing-a RangesChanged",
+      "delete thing-old Gone",
+      "update thing-z RangesChanged",
+      "create thing-n0 Wanted",
+    ]);
+    expect(lines(plan).at(-1)).toBe("delete thing-x Gone");
+  });
+
+  test("what may not be there goes before anything else, also before those that take its ranges", () => {
+    const standing = {
+      owner: "us",
+      adopted: false,
+      ifUnwanted: { do: "delete", reason: "Forbidden", first: true },
+    } as const;
+    const plan = target(
+      [desired("a"), desired("b", ["10.0.1.0/24"])],
+      [
+        item("a"),
+        item("a", [], { name: "copy-a" }),
+        item("x", ["10.0.1.0/24"], { standing }),
+        item("y", ["10.0.2.0/24"], { standing }),
+      ],
+    );
+    expect(lines(plan)).toEqual([
+      "delete thing-x Forbidden",
+      "delete thing-y Forbidden",
+      "create thing-b Wanted",
+      "delete copy-a SurplusHolder",
+      "touch thing-a SurplusHolderRemoved",
+    ]);
+  });
+
+  test("whoever is owed a write gets it first: a touch, or the write it needs anyway with those that it waits for", () => {
+    const plan = target(
+      [desired("a", ["10.0.1.0/24"]), desired("k"), desired("y"), desired("z", ["10.0.2.0/24"])],
+      [item("k"), item("y"), item("z"), item("old", ["10.0.2.0/24"])],
+    );
+    const owed = new Map([
+      ["thing-k uid-k", "touch"],
+      ["thing-y uid-y", "write"],
+      ["thing-z uid-z", "write"],
+      ["thing-a another", "write"],
+    ] as const);
+    expect(diff(plan, owed).operations.map(({ action, name }) => `${action} ${name}`)).toEqual([
+      "touch thing-k",
+      "delete thing-old",
+      "update thing-z",
+      "create thing-a",
+    ]);
+    expect(diff(plan, owed).unchanged).toBe(1);
+  });
+
+  test("a cycle through a slot with a surplus holder deletes it once", () => {
+    const plan = target(
+      [desired("a", ["10.0.2.0/32"]), desired("b", ["10.0.1.0/32"])],
+      [item("a", ["10.0.1.0/32"]), item("a", [], { name: "copy-a" }), item("b", ["10.0.2.0/32"])],
+    );
+    expect(lines(plan)).toEqual([
+      "delete copy-a SurplusHolder",
+      "update thing-a RangeReleased",
+      "update thing-b RangesChanged",
+      "update thing-a RangesChanged",
+    ]);
+  });
+
   test("nested ranges count as the same", () => {
     const plan = target([desired("new", ["10.0.0.128/25"])], [item("old", ["10.0.0.0/24"])]);
     expect(lines(plan)).toEqual(["delete thing-old Gone", "create thing-new Wanted"]);

@@ -28,11 +28,14 @@ type Lab = {
   readonly end: () => Promise<void>;
 };
 
-function openLab(): Lab {
+function openLab(trustUnmarkedClusters = false): Lab {
   const clock = new VirtualClock();
   const runtime: Runtime = { clock, random: () => 0, log: { debug: none, info: none, warn: none, error: none } };
   const api = Object.assign(new MemoryApi(), { resources: () => Promise.resolve(ok([clusters])) });
-  const plane = watchManagementPlane({ api, clusterResource: undefined, namespace: "default", runtime }, none);
+  const plane = watchManagementPlane(
+    { api, clusterResource: undefined, namespace: "default", trustUnmarkedClusters, runtime },
+    none,
+  );
   return {
     api,
     plane,
@@ -122,6 +125,26 @@ describe("credentials from the management plane", () => {
     await lab.end();
   });
 
+  test("the load balancer that a Cluster is bound to goes with its credentials, and a new one is news", async () => {
+    const lab = openLab();
+    const status = { conditions: ready, kubeconfigSecretRef: { name: "s" } };
+    const bound = (): unknown => {
+      const value = lab.plane.value(access("ffm"));
+      return value.state === "known" ? value.loadBalancer : value.state;
+    };
+    lab.secret("s", { kubeconfig: "k" });
+    lab.cluster("ffm", status);
+    await lab.look("ffm");
+    expect(bound()).toBeUndefined();
+    lab.cluster("ffm", status, { "networking.edge-portal.eu/elb-id": "elb-1" });
+    await lab.look("ffm");
+    expect(bound()).toBe("elb-1");
+    lab.cluster("ffm", { ...status, conditions: [] }, { "networking.edge-portal.eu/elb-id": "elb-1" });
+    await lab.look("ffm");
+    expect(bound()).toBe("unknown");
+    await lab.end();
+  });
+
   test("a Cluster that belongs to another workspace is not there for this one", async () => {
     const lab = openLab();
     lab.secret("s", { kubeconfig: "k" });
@@ -133,8 +156,23 @@ describe("credentials from the management plane", () => {
     await lab.end();
   });
 
+  test("a Cluster that nobody marked is there for no workspace, unless the operator was told to trust it", async () => {
+    const status = { conditions: ready, kubeconfigSecretRef: { name: "s" } };
+    for (const [trusts, answer] of [
+      [false, 'missing: the management plane has no Cluster "ffm" in namespace default that belongs to this workspace'],
+      [true, "known: k"],
+    ] as const) {
+      const lab = openLab(trusts);
+      lab.secret("s", { kubeconfig: "k" });
+      lab.cluster("ffm", status);
+      expect(await lab.look("ffm", "ws1")).toBe(answer);
+      expect(await lab.look("ffm")).toBe("known: k"); // without workspaces there is one tenant
+      await lab.end();
+    }
+  });
+
   test("who has not the oldest claim gets a Cluster that is marked as his, and no other", async () => {
-    const lab = openLab();
+    const lab = openLab(true);
     lab.secret("s", { kubeconfig: "k" });
     const status = { conditions: ready, kubeconfigSecretRef: { name: "s" } };
     const seen = async (): Promise<string[]> => {

@@ -27,6 +27,12 @@ describe("readNode", () => {
     expect(node({ "wireguard-ip": "" }).wireguardIp).toBeUndefined();
   });
 
+  test("labels that no API server would store are not kept: nothing can select them", () => {
+    const labels = { role: "edge", ["k".repeat(318)]: "x", fat: "x".repeat(64), long: "x".repeat(63) };
+    const read = readNode({ kind: "Node", metadata: { name: "n1", labels } });
+    expect(read.ok && read.value.labels).toEqual({ role: "edge", long: "x".repeat(63) });
+  });
+
   test("keeps what does not parse beside the reason", () => {
     expect(node({ key: "short" }).key).toMatchObject({ text: "short", result: { ok: false } });
     expect(node({}, { spec: { podCIDRs: ["010.0.0.0/8"] } }).podCidrs).toMatchObject([{ result: { ok: false } }]);
@@ -50,6 +56,29 @@ describe("readNode", () => {
       ok: true,
       value: new Map([[key, { host: { ip: "203.0.113.7" }, port: 51820 }]]),
     });
+  });
+
+  test.each([
+    ["with capital letters", "N1"],
+    ["with half a surrogate pair", "n\ud800"],
+    ["with an escape", "n\u001b[2J"],
+    ["with a slash", "../n1"],
+    ["that ends in a dot", "n1."],
+    ["of 254 characters", "n".repeat(254)],
+  ])("refuses a name %s, of Nodes and of Peers", (_, name) => {
+    const detail = "metadata.name: expected a DNS subdomain (RFC 1123) of at most 253 characters";
+    const shown = name.length > 253 ? `${name.slice(0, 252)}…` : name;
+    expect(readNode({ metadata: { name } })).toEqual({ ok: false, error: { kind: "Node", name: shown, detail } });
+    expect(readPeer({ metadata: { name }, spec: { publicKey: key, allowedIPs: [] } })).toEqual({
+      ok: false,
+      error: { kind: "Peer", name: shown, detail, key },
+    });
+  });
+
+  test("takes names that an API server takes", () => {
+    for (const name of ["n1", "1.2.3", "a-b.c", "n".repeat(253)]) {
+      expect(readNode({ metadata: { name } })).toMatchObject({ ok: true, value: { name } });
+    }
   });
 
   test("says what it cannot read, and of which Node", () => {

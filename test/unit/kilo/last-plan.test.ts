@@ -44,6 +44,7 @@ describe("planInTurn", () => {
       { ...world, clusters: [{ ...first, observed }, ...rest] },
       { ...world, clusters: [{ ...first, observed: { ...first.observed, state: "stale", because } }, ...rest] },
       { ...world, clusters: [{ ...first, name: "other" }, ...rest] },
+      { ...world, clusters: [{ ...first, unasked: { names: 12_000, max: 1_000 } }, ...rest] },
       { ...world, clusters: [{ ...first, unused: because }, ...rest] },
       { ...world, clusters: rest },
       { ...world, intents: { state: "synced", value: [] } },
@@ -119,3 +120,12 @@ function withoutVolunteers(view: View): View {
   const nodes = view.observed.value.nodes.map((node): NodeFacts => ({ ...node, prefersToLead: false }));
   return { ...view, observed: { ...view.observed, value: { ...view.observed.value, nodes } } };
 }
+
+test("a cluster with more names than are looked up is told so, with the limit and the flag", () => {
+  const world = worldAt(undefined);
+  const clusters = world.clusters.map((view) => ({ ...view, unasked: { names: 12_000, max: 1_000 } }));
+  const found = planKilo({ ...world, clusters }).diagnostics.filter(({ code }) => code === "EndpointNamesTooMany");
+  expect(found).toHaveLength(world.clusters.length);
+  expect(found[0]?.message).toBe("the endpoints of its nodes mention 12000 DNS names; 1000 of them are looked up");
+  expect(found[0]?.fix).toContain("--endpoint-names=12000");
+});

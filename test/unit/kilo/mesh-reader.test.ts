@@ -49,3 +49,15 @@ test.each([
   expect(second).not.toBe(first);
   expect(second).not.toEqual(first);
 });
+
+test("a status names Secrets of the mesh's own namespace alone, and 512 clusters at most", () => {
+  const kubeconfigSecretRef = { name: "victim/edge-kubeconfig", namespace: "victim", key: "k" };
+  const clusters = Array.from({ length: 600 }, (_, at) => ({
+    name: `c${at}`,
+    namespace: "victim",
+    kubeconfigSecretRef,
+  }));
+  const { departed } = intentOf(meshReader(), mesh({ status: { clusters } }));
+  expect(departed.length).toBeLessThanOrEqual(512);
+  expect(new Set(departed.map(({ access }) => access?.namespace))).toEqual(new Set(["ns"]));
+});

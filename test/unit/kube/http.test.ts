@@ -1,5 +1,8 @@
+import { once } from "node:events";
 import { createServer as createTcpServer, type Socket } from "node:net";
-import { afterEach, describe, expect, test } from "vitest";
+import { connect as connectTls } from "node:tls";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { defaultBudgets, overBudget } from "../../../src/core/budgets.ts";
 import { Redacted } from "../../../src/core/redacted.ts";
 import type { Resource } from "../../../src/core/resource.ts";
 import type { ClusterAccess } from "../../../src/kube/access.ts";
@@ -291,12 +294,10 @@ describe("what a server answers", () => {
         response.on("drain", more);
         more();
       },
-      { bodyBytesMax: 10_000 },
+      { budgets: { ...defaultBudgets, "answer-bytes": 10_000 } },
     );
-    expect(await getPeer(api)).toEqual({
-      ok: false,
-      error: { kind: "garbled", detail: "an answer of more than 10000 bytes" },
-    });
+    const answer = await getPeer(api);
+    expect(answer).toMatchObject({ ok: false, error: { kind: "overBudget", budget: "answer-bytes" } });
   });
 
   test("our token is not in any detail, even if the server echoes it", async () => {
@@ -523,6 +524,22 @@ describe("certificates", () => {
     );
   });
 
+  test("variables of the environment neither turn verification off nor send anything through a proxy", async () => {
+    const nobody = await listen((socket) => socket.destroy());
+    for (const name of ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "ALL_PROXY"]) {
+      vi.stubEnv(name, `http://${nobody}`);
+    }
+    vi.stubEnv("NODE_USE_ENV_PROXY", "1");
+    vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", "0");
+    try {
+      expect(await detailWith(() => undefined, { ca: makeCertificate() })).toMatch(/unknown certificate authority/);
+      const { api } = await pair((_seen, response) => sendJson(response, 200, {}));
+      expect((await getPeer(api)).ok).toBe(true);
+    } finally {
+      vi.unstubAllEnvs();
+    }
+  });
+
   test("one for another host is named as such", async () => {
     const certificate = makeCertificate({ names: ["elsewhere.example"] });
     const detail = await detailWith(() => undefined, { certificate });
@@ -534,6 +551,32 @@ describe("certificates", () => {
     const ca = makeCertificate({ isCa: true, subject: "ca", names: [] });
     const certificate = makeCertificate({ issuer: ca, subject: "leaf" });
     const server = await startServer((_seen, response) => sendJson(response, 200, {}), { certificate, ca });
+    opened.push(server);
+    expect((await getPeer(client(server.access))).ok).toBe(true);
+  });
+
+  test.each([
+    ["in TLS 1.2", { maxVersion: "TLSv1.2", ciphers: "DHE-RSA-AES128-GCM-SHA256", dhparam: "auto" }],
+    ["in TLS 1.3", { minVersion: "TLSv1.3", ecdhCurve: "ffdhe8192" }],
+  ] as const)(
+    "keys are not agreed on by classic Diffie-Hellman %s, which costs eighty times as much",
+    async (_, tls) => {
+      const certificate = makeCertificate({ key: "rsa-2048" });
+      const server = await startServer((_seen, response) => sendJson(response, 200, {}), { certificate, tls });
+      opened.push(server);
+      const { hostname: host, port } = new URL(server.access.server);
+      const other = connectTls({ host, port: Number(port), ca: certificate.certPem });
+      await once(other, "secureConnect"); // the server is fine for those who take its numbers
+      other.destroy();
+      const answer = await getPeer(client(server.access));
+      expect(answer).toMatchObject({ ok: false, error: { kind: "unreachable" } });
+      expect(server.seen).toEqual([]);
+    },
+  );
+
+  test.each(["TLSv1.2", "TLSv1.3"] as const)("a server that only speaks %s is understood", async (version) => {
+    const tls = { minVersion: version, maxVersion: version };
+    const server = await startServer((_seen, response) => sendJson(response, 200, {}), { tls });
     opened.push(server);
     expect((await getPeer(client(server.access))).ok).toBe(true);
   });
@@ -630,15 +673,49 @@ describe("list", () => {
     expect(await listAll(api)).toEqual({ answer: { ok: true, value: { resourceVersion: "1" } }, pages: [[]] });
   });
 
-  test("more objects than anybody has are garbled", async () => {
-    const { api } = await pair((_seen, response) => sendJson(response, 200, page([1, 2], "more")), { objectsMax: 5 });
+  const fewObjects = (max: number): HttpOptions => ({
+    budgets: { ...defaultBudgets, objects: max, "objects.intents": 0, "objects.nodes": 0, "objects.peers": 0 },
+  });
+
+  test("more objects than any budget grants end it", async () => {
+    const { api } = await pair((_seen, response) => sendJson(response, 200, page([1, 2], "more")), fewObjects(5));
     const { answer, pages } = await listAll(api);
-    expect(answer).toEqual({ ok: false, error: { kind: "garbled", detail: "a list of more than 5 objects" } });
+    expect(answer).toEqual({ ok: false, error: overBudget("objects", 6, { ...defaultBudgets, objects: 5 }) });
     expect(pages).toHaveLength(2);
   });
 
+  test("pages that are too large are asked for again with fewer objects, and so are those of the next list", async () => {
+    const asked: string[] = [];
+    const { api } = await pair(
+      ({ url }, response) => {
+        const { searchParams } = new URL(url, "https://x");
+        const [limit, from] = [Number(searchParams.get("limit")), Number(searchParams.get("continue") ?? "0")];
+        asked.push(`${limit} from ${from}`);
+        const items = Array.from({ length: Math.min(limit, 50 - from) }, () => ({ text: "x".repeat(1_000) }));
+        sendJson(response, 200, page(items, from + items.length < 50 ? String(from + items.length) : undefined));
+      },
+      { budgets: { ...defaultBudgets, "answer-bytes": 30_000 } },
+    );
+    const { answer, pages } = await listAll(api);
+    expect(answer).toMatchObject({ ok: true });
+    expect(pages.map((items) => items.length)).toEqual([20, 20, 10]);
+    expect(asked).toEqual(["500 from 0", "100 from 0", "20 from 0", "20 from 20", "20 from 40"]);
+    asked.length = 0;
+    await listAll(api);
+    expect(asked).toEqual(["20 from 0", "20 from 20", "20 from 40"]);
+  });
+
+  test("what is too large even by itself is not asked for without end", async () => {
+    const { server, api } = await pair((_seen, response) => sendJson(response, 200, page(["x".repeat(2_000)])), {
+      budgets: { ...defaultBudgets, "answer-bytes": 1_000 },
+    });
+    const { answer } = await listAll(api);
+    expect(answer).toMatchObject({ ok: false, error: { kind: "overBudget", budget: "answer-bytes" } });
+    expect(server.seen).toHaveLength(5);
+  });
+
   test("empty pages without end are garbled", async () => {
-    const { api } = await pair((_seen, response) => sendJson(response, 200, page([], "more")), { objectsMax: 500 });
+    const { api } = await pair((_seen, response) => sendJson(response, 200, page([], "more")), fewObjects(500));
     expect((await listAll(api)).answer).toMatchObject({ ok: false, error: { kind: "garbled" } });
   });
 
@@ -746,14 +823,16 @@ describe("watch", () => {
     expect(events).toHaveLength(1);
   });
 
+  const shortLines = { ...defaultBudgets, "watch-line-bytes": 1_000 };
+
   test.each([
     ["<html>\n", { kind: "garbled", detail: "not a watch event: <html>" }],
     ['{"type":"NEW"}\n', { kind: "garbled", detail: 'not a watch event: {"type":"NEW"}' }],
     ['{"type":"BOOKMARK"}\n', { kind: "garbled", detail: "a bookmark without a resourceVersion" }],
     ['{"type":"ADDED","obj', { kind: "unreachable", detail: "the watch ended in the middle of a line" }],
-    [`"${"x".repeat(2_000)}`, { kind: "garbled", detail: "a line of more than 1000 bytes" }],
+    [`"${"x".repeat(2_000)}`, overBudget("watch-line-bytes", 2_001, shortLines)],
   ])("a stream of %j is a failure", async (text, error) => {
-    const { api } = await pair((_seen, response) => response.end(text), { lineBytesMax: 1_000 });
+    const { api } = await pair((_seen, response) => response.end(text), { budgets: shortLines });
     expect((await watchAll(api)).answer).toEqual({ ok: false, error });
   });
 

@@ -1,7 +1,9 @@
+import { defaultBudgets, overBudget } from "../../../src/core/budgets.ts";
 import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
 import { fieldsOf } from "../../../src/core/json.ts";
 import type { Resource } from "../../../src/core/resource.ts";
+import { ok } from "../../../src/core/result.ts";
 import { Bench, fail, node, nodes } from "../../support/informer-bench.ts";
 import type { Stored } from "../../support/memory-api.ts";
 import { settled } from "../../../src/sim/virtual-clock.ts";
@@ -19,6 +21,31 @@ describe("the first list", () => {
     expect(bench.objects).toBe("a red, b red, c red");
     expect(bench.view()).toMatchObject({ state: "synced", unkeyed: 0 });
     expect(bench.changes).toBe(1);
+  });
+
+  test("holds only what was asked for, each once; nothing else is even read", async () => {
+    const bench = new Bench();
+    const read: unknown[] = [];
+    const sent = [node("b"), node("a"), node("a", "blue"), node("c"), {}];
+    bench.api.list = async (_resource, _scope, onPage) => {
+      onPage(sent.flatMap((each) => Array.from({ length: 100 }, () => each)));
+      return ok({ resourceVersion: "100" });
+    };
+    bench.api.watch = async (_resource, _scope, onEvent, signal) => {
+      onEvent({ type: "ADDED", object: node("d") });
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      return ok(undefined);
+    };
+    bench.read = (raw) => {
+      read.push(fieldsOf(raw)["metadata"]);
+      return { color: fieldsOf(raw)["color"], beat: 0 };
+    };
+    await bench.start({ scope: { fieldSelector: "metadata.name=a" } });
+    expect(read).toEqual([{ name: "a" }]);
+    expect(bench.objects).toBe("a red");
+    expect(bench.view()).toMatchObject({ state: "synced", unkeyed: 0 });
+    expect(bench.messages("error")).toEqual(["the server sent an object that it was not asked for"]);
+    bench.stop.abort();
   });
 
   test("that fails leaves it syncing, says why, and is tried again", async () => {
@@ -90,7 +117,7 @@ describe("the watch", () => {
     let stored: Stored | undefined;
     expect(await bench.announces(() => void (stored = bench.put("a", "red", 77)))).toBe(0);
     const view = bench.view();
-    expect(view.state === "synced" && view.objects.get("a")).toEqual({
+    expect(view.state === "synced" && view.objects.get("a")).toMatchObject({
       fact: { color: "red", beat: 77 },
       uid: stored?.metadata.uid,
       resourceVersion: stored?.metadata.resourceVersion,
@@ -720,26 +747,28 @@ describe("objects that cannot be kept", () => {
     expect(bench.messages("error")).toEqual(["two readings could not be compared"]);
   });
 
+  const twoNodes = { ...defaultBudgets, "objects.nodes": 2 };
+
   test("a list of too many objects is no list", async () => {
     const bench = new Bench("a", "b", "c");
     bench.api.pageSize = 1;
-    await bench.start({ objectsMax: 2 });
-    expect(bench.view()).toEqual({ state: "syncing", failure: { kind: "garbled", detail: "more than 2 objects" } });
+    await bench.start({ budgets: twoNodes });
+    expect(bench.view()).toEqual({ state: "syncing", failure: overBudget("objects.nodes", 3, twoNodes) });
     bench.api.drop(nodes, { name: "a" });
-    await bench.clock.advance(100);
+    await bench.clock.advance(2_000);
     expect(bench.objects).toBe("b red, c red");
   });
 
   test("one object too many makes it stale at once, and is not forgotten", async () => {
-    const bench = await new Bench("a", "b").start({ objectsMax: 2 });
+    const bench = await new Bench("a", "b").start({ budgets: twoNodes });
     bench.put("c");
     await settled();
-    expect(bench.view()).toMatchObject({ state: "stale", failure: { kind: "garbled" } });
+    expect(bench.view()).toMatchObject({ state: "stale", failure: { kind: "overBudget", budget: "objects.nodes" } });
     expect(bench.objects).toBe("a red, b red");
     await bench.clock.advance(60_000);
     expect(bench.state).toBe("stale");
     bench.api.drop(nodes, { name: "a" });
-    await bench.clock.advance(30_000);
+    await bench.clock.advance(120_000);
     expect([bench.state, bench.objects]).toEqual(["synced", "b red, c red"]);
   });
 });

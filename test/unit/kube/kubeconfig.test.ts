@@ -1,4 +1,3 @@
-import { createPrivateKey } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { stringify } from "yaml";
 import { Redacted } from "../../../src/core/redacted.ts";
@@ -6,12 +5,13 @@ import { hostOf } from "../../../src/kube/access.ts";
 import { parseKubeconfig } from "../../../src/kube/kubeconfig.ts";
 import { type FileAccess, inClusterAccess, loadKubeconfig } from "../../../src/kube/kubeconfig-files.ts";
 import { type RefusalCode, refusals } from "../../../src/kube/refusal.ts";
-import { makeCertificate, publicKeyPem } from "../../support/certificate.ts";
+import { makeCertificate, publicKeyPem, rsaKeyWith } from "../../support/certificate.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;
 const ca = makeCertificate({ isCa: true, subject: "ca", names: [] });
 const person = makeCertificate({ subject: "person", issuer: ca });
 const stranger = makeCertificate({ subject: "stranger" });
+const rsa = makeCertificate({ key: "rsa-2048" });
 const base64 = (text: string): string => Buffer.from(text).toString("base64");
 
 const goodCluster = { server: "https://10.0.0.1:6443", "certificate-authority-data": base64(ca.certPem) };
@@ -120,19 +120,24 @@ describe("parseKubeconfig", () => {
     expect(good.ok && good.value.notes).toEqual([]);
   });
 
-  /** An RSA key of any size at once: numbers that only look like one are enough to be read. */
-  const rsaKey = (bits: number): string => {
-    const number = (size: number): string => Buffer.alloc(size / 8, 0xff).toString("base64url");
-    const [whole, half] = [number(bits), number(bits / 2)];
-    const key = { kty: "RSA", e: "AQAB", n: whole, d: whole, p: half, q: half, dp: half, dq: half, qi: half };
-    return createPrivateKey({ key, format: "jwk" }).export({ type: "pkcs8", format: "pem" }).toString();
-  };
-
   test.each<[RefusalCode, string]>([
-    ["KubeconfigTooLarge", `${kubeconfig()}#${"x".repeat(256 * 1024)}`],
+    ["KubeconfigTooLarge", `${kubeconfig()}#${"x".repeat(64 * 1024)}`],
+    ["KubeconfigTooLarge", `[${",".repeat(5_000)}`],
+    ["KubeconfigTooLarge", `${kubeconfig()}${"#\n".repeat(4_000)}`],
+    ["KubeconfigTooLarge", `a: "${"\\q".repeat(5_000)}"`],
+    ["KeyDuplicate", kubeconfig().replace(/( *)server: .*\n/, "$&$1server: https://other.example\n")],
+    ["KeyDuplicate", kubeconfig().replace(/( *)server: .*\n/, '$&$1"server": https://other.example\n')],
+    [
+      "KeyDuplicate",
+      kubeconfig().replace(/( *)server: .*\n/, "$1&s server: https://a.example\n$1*s : https://b.example\n"),
+    ],
+    ["KeyDuplicate", `${kubeconfig()}\nusers: []\n`],
+    ["KeyDuplicate", "1: a\n'1': b"],
     ["YamlInvalid", "a: [1, 2"],
     ["YamlInvalid", "a: &a [1, 1]\nb: &b [*a, *a, *a]\nc: &c [*b, *b, *b]\nd: [*c, *c, *c, *c]"],
-    ["YamlInvalid", "[".repeat(100_000)],
+    ["YamlInvalid", "[".repeat(4_000)],
+    ["YamlInvalid", `${"[".repeat(65)}${"]".repeat(65)}`],
+    ["NotKubeconfig", `${"[".repeat(64)}${"]".repeat(64)}`],
     ["YamlInvalid", "a: 1\n---\nb: 2\n"],
     ["NotKubeconfig", ""],
     ["NotKubeconfig", "just text"],
@@ -151,6 +156,7 @@ describe("parseKubeconfig", () => {
     ["ServerInvalid", kubeconfig({ cluster: { server: "https://user:pass@10.0.0.1" } })],
     ["ServerInvalid", kubeconfig({ cluster: { server: "https://10.0.0.1?a=b" } })],
     ["ServerInvalid", kubeconfig({ cluster: { server: "https://10.0.0.1#a" } })],
+    ["ServerInvalid", kubeconfig({ cluster: { server: `https://10.0.0.1/${"x".repeat(2_048)}` } })],
     ["ServerNotHttps", kubeconfig({ cluster: { server: "http://10.0.0.1" } })],
     ["ServerNotHttps", kubeconfig({ cluster: { server: "http://127.0.0.1:8001" } })],
     ["ServerNotHttps", kubeconfig({ cluster: { server: "file:///etc/passwd" } })],
@@ -184,8 +190,9 @@ describe("parseKubeconfig", () => {
     ["ClientKeyInvalid", kubeconfig({ user: { ...certified, "client-key-data": base64("x") } })],
     ["ClientKeyInvalid", kubeconfig({ user: { ...certified, "client-key-data": base64(publicKeyPem(person)) } })],
     ["ClientKeyMismatch", kubeconfig({ user: { ...certified, "client-key-data": base64(stranger.keyPem) } })],
-    ["ClientKeyMismatch", kubeconfig({ user: { ...certified, "client-key-data": base64(rsaKey(2_048)) } })],
-    ["ClientKeyInvalid", kubeconfig({ user: { ...certified, "client-key-data": base64(rsaKey(16_384)) } })],
+    ["ClientKeyMismatch", kubeconfig({ user: { ...certified, "client-key-data": base64(rsa.keyPem) } })],
+    ["ClientKeyInvalid", kubeconfig({ user: { ...certified, "client-key-data": base64(rsaKeyWith({ p: 16_384 })) } })],
+    ["ClientKeyInvalid", kubeconfig({ user: { ...certified, "client-key-data": base64(rsaKeyWith({ n: 16_384 })) } })],
     ["CredentialsMissing", kubeconfig({ user: {} })],
     ["NamespaceInvalid", kubeconfig({ context: { namespace: "../kube-system" } })],
   ])("%s", (code, text) => {
@@ -244,22 +251,6 @@ describe("parseKubeconfig", () => {
   test("a name in a refusal is one short printable line", () => {
     const parsed = parseKubeconfig(kubeconfig({ rest: { "current-context": `a\n\u001b[31m${"b".repeat(500)}` } }));
     expect(!parsed.ok && parsed.error.detail).toBe(`there is no context "a [31m${"b".repeat(73)}"`);
-  });
-
-  test("hostile text costs no more than a moment of CPU", { timeout: 120_000 }, () => {
-    const lines = (make: (index: number) => string, count: number): string =>
-      Array.from({ length: count }, (_, index) => make(index)).join("\n");
-    for (const text of [
-      lines((index) => `k${index}: 1`, 22_000),
-      lines((index) => `k${index}: &a${index} v`, 14_000),
-      "- ".repeat(120_000),
-      "{a: ".repeat(60_000),
-      "]\n".repeat(120_000),
-    ]) {
-      const before = process.cpuUsage();
-      expect(parseKubeconfig(text).ok).toBe(false);
-      expect(process.cpuUsage(before).user / 1_000).toBeLessThan(4_000); // CPU, as the machine may be busy otherwise
-    }
   });
 });
 

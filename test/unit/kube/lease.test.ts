@@ -10,7 +10,10 @@ import { MemoryApi } from "../../support/memory-api.ts";
 import { settled, VirtualClock } from "../../../src/sim/virtual-clock.ts";
 
 const ref = { namespace: "causeway", name: "operator" };
-const fail = (kind: Exclude<KubeFailure["kind"], "throttled">): KubeFailure => ({ kind, detail: `it is ${kind}` });
+const fail = (kind: Exclude<KubeFailure["kind"], "throttled" | "overBudget">): KubeFailure => ({
+  kind,
+  detail: `it is ${kind}`,
+});
 
 /** A server with one lease, and those who want it. */
 class Race {

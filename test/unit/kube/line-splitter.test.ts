@@ -4,7 +4,7 @@ import { lineSplitter } from "../../../src/kube/line-splitter.ts";
 
 /** The lines of some bytes that arrive in these pieces. */
 function linesOf(pieces: readonly Buffer[], bytesMax = 1024): { lines: string[]; pending: number } {
-  const splitter = lineSplitter(bytesMax);
+  const splitter = lineSplitter(bytesMax, String);
   const lines = pieces.flatMap((piece) => splitter.take(piece) ?? ["(too long)"]);
   return { lines, pending: splitter.pendingBytes() };
 }
@@ -61,7 +61,7 @@ describe("lineSplitter", () => {
   });
 
   test("the chunk may be reused by its owner afterwards", () => {
-    const splitter = lineSplitter(100);
+    const splitter = lineSplitter(100, String);
     const chunk = Buffer.from("abc");
     splitter.take(chunk);
     chunk.fill("x");

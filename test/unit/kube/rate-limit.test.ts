@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { rateLimit } from "../../../src/kube/rate-limit.ts";
+import { rateLimit, rateLimits } from "../../../src/kube/rate-limit.ts";
 import type { Clock } from "../../../src/kube/runtime.ts";
 
 /** A clock that only moves when it is told to. */
@@ -94,5 +94,44 @@ describe("rateLimit", () => {
     const limit = rateLimit({ qps: 10, burst: 1 }, clock);
     await expect(limit.turn(AbortSignal.abort(new Error("too late")))).rejects.toThrow("too late");
     await limit.turn(never); // the one token is still there
+  });
+});
+
+describe("rateLimits", () => {
+  test("whoever reconnects under the same key finds what was left; others do not notice", async () => {
+    const { clock, advance } = handClock();
+    const limitOf = rateLimits(clock);
+    const rate = { qps: 100, burst: 200 };
+    let passed = 0;
+    for (let session = 0; session < 50; session += 1) {
+      for (let request = 0; request < 7; request += 1) {
+        void limitOf("evil/s/k 192.0.2.1:6443", rate)
+          .turn(never)
+          .then(() => (passed += 1));
+      }
+    }
+    await advance(1_000);
+    expect(passed).toBe(300);
+    let others = 0;
+    for (let request = 0; request < 7; request += 1) {
+      void limitOf("victim/s/k 192.0.2.1:6443", rate)
+        .turn(never)
+        .then(() => (others += 1));
+    }
+    await advance(0);
+    expect(others).toBe(7);
+  });
+
+  test("keys that come and go are forgotten once they are as good as new", async () => {
+    const { clock, advance } = handClock();
+    const limitOf = rateLimits(clock);
+    const rate = { qps: 1, burst: 2 };
+    const used = limitOf("used", rate);
+    const idle = limitOf("idle", rate);
+    await Promise.all([used.turn(never), used.turn(never)]);
+    for (let other = 0; other < 300; other += 1) limitOf(`other-${other}`, rate);
+    expect(limitOf("used", rate)).toBe(used);
+    expect(limitOf("idle", rate)).not.toBe(idle);
+    await advance(0);
   });
 });

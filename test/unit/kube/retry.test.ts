@@ -1,3 +1,4 @@
+import { defaultBudgets } from "../../../src/core/budgets.ts";
 import { describe, expect, test } from "vitest";
 import type { HttpAnswer, HttpRequest } from "../../../src/kube/interceptor.ts";
 import { repeated, retryBudget } from "../../../src/kube/retry.ts";
@@ -15,7 +16,7 @@ function request(fields: Partial<HttpRequest> = {}): HttpRequest {
     headers: {},
     idempotent: true,
     timeoutMs: 15_000,
-    bytesMax: 1,
+    budgets: defaultBudgets,
     signal,
     ...fields,
   };

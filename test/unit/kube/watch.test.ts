@@ -1,11 +1,12 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { defaultBudgets, overBudget } from "../../../src/core/budgets.ts";
 import type { KubeFailure } from "../../../src/kube/failure.ts";
 import { canWatchFrom, compareVersions, isOlder, newerOf } from "../../../src/kube/resource-version.ts";
 import type { WatchEffect, WatchInput, WatchState } from "../../../src/kube/watch.ts";
 import { startWatch, step, waitMaxMs } from "../../../src/kube/watch.ts";
 
-const fail = (kind: Exclude<KubeFailure["kind"], "throttled">): KubeFailure => ({ kind, detail: "" });
+const fail = (kind: Exclude<KubeFailure["kind"], "throttled" | "overBudget">): KubeFailure => ({ kind, detail: "" });
 const throttled = (retryAfterMs: number): KubeFailure => ({ kind: "throttled", detail: "", retryAfterMs });
 const listed = (resourceVersion = "10"): WatchInput => ({ type: "listed", resourceVersion });
 const listFailed = (failure: KubeFailure): WatchInput => ({ type: "listFailed", failure });
@@ -34,6 +35,22 @@ const waits = (input: WatchInput, times: number, ...first: readonly WatchInput[]
     .filter((_, index) => index % 2 === 0);
 
 describe("step", () => {
+  test("a budget that is exceeded is met with pauses that grow to two minutes, and always a list after them", () => {
+    const excess = overBudget("objects.nodes", 6_000, defaultBudgets);
+    const wholeWaits = ["wait 2000", "wait 4000", "wait 8000", "wait 16000", "wait 32000", "wait 64000", "wait 120000"];
+    expect(waits(listFailed(excess), 8)).toEqual([...wholeWaits, "wait 120000"]);
+    // Between two lines that are too long the watch delivers, and each list is good: neither makes it start over.
+    const round = [listed(), delivered("11"), watchFailed(excess, 5_000), waited];
+    expect(story(...round, ...round, ...round).filter((effect) => effect.startsWith("wait"))).toEqual([
+      "wait 2000",
+      "wait 4000",
+      "wait 8000",
+    ]);
+    expect(story(...round).at(-1)).toBe("list");
+    const quiet = [listed(), watchFailed(fail("unreachable"), 60_000), waited, watchFailed(excess), waited];
+    expect(story(...round, ...quiet).filter((effect) => effect === "wait 2000")).toHaveLength(2);
+  });
+
   test("begins with a list", () => {
     expect(startWatch()).toMatchObject({ state: { at: "listing" }, effect: { do: "list" } });
   });

@@ -1,5 +1,16 @@
 import { describe, expect, test } from "vitest";
-import { demandSent, lossOf, type Ping, PingLog, seconds, summary, total, worstOf } from "../../../src/lab/pings.ts";
+import {
+  demandSent,
+  isAnswered,
+  lossOf,
+  type PairLoss,
+  type Ping,
+  PingLog,
+  seconds,
+  summary,
+  total,
+  worstOf,
+} from "../../../src/lab/pings.ts";
 
 const beganS = 1_794_840_000;
 const stamp = (ms: number): string => `[${(beganS + ms / 1_000).toFixed(6)}]`;
@@ -12,11 +23,32 @@ const silence = (sequence: number, saidMs: number): string =>
 function pingsOf(...texts: readonly string[]): readonly (readonly [number, boolean])[] {
   const log = new PingLog();
   for (const text of texts) log.read(text);
-  return log.pings.map(({ atMs, isAnswered }) => [Math.round(atMs - beganS * 1_000), isAnswered]);
+  return log.pings.map((ping) => [Math.round(ping.atMs - beganS * 1_000), isAnswered(ping)]);
 }
 
+/** What was lost by what `ping` wrote, in any order. */
+function lossIn(...texts: readonly string[]): PairLoss {
+  const log = new PingLog();
+  for (const text of [...texts].sort()) log.read(text);
+  return lossOf("a1>b1", log.pings, always);
+}
+
+const numbers = (from: number, to: number): readonly number[] =>
+  Array.from({ length: to - from + 1 }, (_, index) => from + index);
+
+/** Each sent at a hundred times its number. */
+const answered = (from: number, to: number): readonly string[] =>
+  numbers(from, to).map((sequence) => answer(sequence, sequence * 100));
+
+/** The same, all answered at one moment; `ping` complains of each before. */
+const queued = (from: number, to: number, untilMs: number): readonly string[] =>
+  numbers(from, to).flatMap((sequence) => [
+    ...((sequence + 1) * 100 < untilMs ? [silence(sequence, (sequence + 1) * 100)] : []),
+    answer(sequence, sequence * 100, untilMs - sequence * 100),
+  ]);
+
 const pings = (marks: string): readonly Ping[] =>
-  Array.from(marks, (mark, index) => ({ atMs: index * 100, isAnswered: mark === "+" }));
+  Array.from(marks, (mark, index) => ({ atMs: index * 100, answeredMs: mark === "+" ? index * 100 + 1 : undefined }));
 const always = { fromMs: 0, untilMs: Infinity };
 
 describe("PingLog", () => {
@@ -115,6 +147,33 @@ describe("lossOf", () => {
     expect(lossOf("a1>b1", pings("++-+---+--+"), always)).toEqual({ pair: "a1>b1", sent: 11, lost: 6, gap: 3 });
   });
 
+  test("packets that wait 0.9 s for a handshake are not lost, and the wait is a gap", () => {
+    const texts = [...answered(1, 3), ...queued(4, 12, 1_310), ...answered(14, 20)];
+    expect(lossIn(...texts, answer(13, 1_320))).toEqual({ pair: "a1>b1", sent: 20, lost: 0, gap: 9 });
+  });
+
+  test("a retry after 5 s is a gap of 5 s, although the last second of it comes out of the queue in time", () => {
+    const texts = [...answered(1, 3), ...queued(4, 54, 5_450), ...answered(55, 60)];
+    expect(lossIn(...texts)).toEqual({ pair: "a1>b1", sent: 60, lost: 41, gap: 51 });
+  });
+
+  test("answers within the time between two pings leave no gap, however it varies", () => {
+    const texts = numbers(1, 20).map((sequence) => answer(sequence, sequence * 100, sequence % 2 === 0 ? 99 : 1));
+    expect(lossIn(...texts)).toEqual({ pair: "a1>b1", sent: 20, lost: 0, gap: 0 });
+  });
+
+  test("a lone lost ping is a gap of one, and so is a lone late one that others overtake", () => {
+    const others = [...answered(1, 3), ...answered(5, 20)];
+    expect(lossIn(...others, silence(4, 500))).toEqual({ pair: "a1>b1", sent: 20, lost: 1, gap: 1 });
+    expect(lossIn(...others, silence(4, 500), answer(4, 400, 900))).toMatchObject({ lost: 0, gap: 1 });
+  });
+
+  test("a ping that the machine kept from running for 0.5 s saw no gap: its answer came in time", () => {
+    // The line is written when the machine lets it, the round trip is the kernel's.
+    const texts = [...answered(1, 3), `${stamp(900)} 64 bytes from 10.10.1.2: icmp_seq=4 ttl=62 time=1.2 ms\n`];
+    expect(lossIn(...texts, answer(5, 901), answer(6, 1_000))).toMatchObject({ sent: 6, lost: 0, gap: 0 });
+  });
+
   test("a gap may last until the end", () => {
     expect(lossOf("a1>b1", pings("-+--"), always)).toEqual({ pair: "a1>b1", sent: 4, lost: 3, gap: 2 });
   });
@@ -147,7 +206,13 @@ describe("summary", () => {
     expect(seconds(4)).toBe("0.4 s");
   });
 
-  test("names no pair if nothing was lost", () => {
+  test("names the gap of pairs that lost nothing", () => {
+    expect(summary([{ pair: "a1>b1", sent: 600, lost: 0, gap: 9 }])).toBe(
+      "0 of 600 pings lost, worst gap 0.9 s (a1>b1)",
+    );
+  });
+
+  test("names no pair if nothing was lost or late", () => {
     expect(summary([{ pair: "a1>b1", sent: 600, lost: 0, gap: 0 }])).toBe("0 of 600 pings lost");
     expect(summary([])).toBe("0 of 0 pings lost");
     expect(worstOf([])).toBeUndefined();
@@ -155,7 +220,10 @@ describe("summary", () => {
 });
 
 test("pings that were never sent prove nothing", () => {
-  const steady = Array.from({ length: 50 }, (_, index): Ping => ({ atMs: 1_000 + index * 100, isAnswered: true }));
+  const steady = Array.from(
+    { length: 50 },
+    (_, index): Ping => ({ atMs: 1_000 + index * 100, answeredMs: 1_001 + index * 100 }),
+  );
   expect(() => demandSent({ pair: "a1>b1", pings: steady }, 1_000, 6_000)).not.toThrow();
   expect(() => demandSent({ pair: "a1>b1", pings: steady }, 1_000, 11_000)).toThrow(
     "only 50 of 100 pings of a1>b1 were sent",

@@ -7,9 +7,10 @@ const rest = (observed: Observed<unknown>, objects: number): Remainder => {
   const access = { namespace: "ns", secret: "edge", key: "kubeconfig" };
   return { member: { id: clusterIdOf(access), access, name: "edge" }, observed, objects };
 };
-const away = (kind: Failure["kind"]): Failure => ({ kind, detail: "why" });
+const away = (kind: Exclude<Failure["kind"], "overBudget">): Failure => ({ kind, detail: "why" });
 const clean = rest({ state: "synced", value: {} }, 0);
 const dirty = rest({ state: "synced", value: {} }, 3);
+const awaited: Remainder = { ...clean, suspects: ["a policy"], isAwaited: true };
 const stale = rest({ state: "stale", because: away("unreachable"), value: {} }, 3);
 const unreachable = rest({ state: "absent", because: away("unreachable") }, 0);
 const revoked = rest({ state: "absent", because: away("unauthorized") }, 0);
@@ -43,6 +44,7 @@ describe("the finalizer", () => {
   test.each([
     { name: "a clean cluster", left: clean, early: "remove", late: "remove" },
     { name: "a reached cluster with Peers", left: dirty, early: "wait", late: "wait" },
+    { name: "a cluster that has not said yet what is there", left: awaited, early: "wait", late: "remove" },
     { name: "a cluster that went away", left: stale, early: "wait", late: "remove" },
     { name: "a cluster that was never reached", left: unreachable, early: "wait", late: "remove" },
     { name: "revoked credentials", left: revoked, early: "wait", late: "remove" },
@@ -65,5 +67,6 @@ describe("the finalizer", () => {
   test("the wait has an end while only clusters that are away are waited for", () => {
     expect(deleted([stale])).toMatchObject({ do: "wait", untilMs: 6_000 });
     expect(deleted([stale, dirty])).toMatchObject({ do: "wait", untilMs: undefined });
+    expect(deleted([awaited])).toMatchObject({ do: "wait", untilMs: 6_000 });
   });
 });

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { budgetNames, defaultBudgets } from "../../../src/core/budgets.ts";
 import {
   defaultOperatorFlags,
   oldFlagTable,
@@ -28,6 +29,37 @@ const refusal = (args: readonly string[], env: Readonly<Record<string, string>> 
 };
 
 describe("parseOperatorFlags", () => {
+  test("says what a mesh may ask for", () => {
+    expect(
+      changed(["--shortest-prefix=12", "--local-namespaces=kilo-system, ops", "--local-accepts=10.1.2.3/8,fd00::/8"]),
+    ).toEqual({
+      shortestPrefix: 12,
+      localNamespaces: new Set(["kilo-system", "ops"]),
+      localAccepts: ["10.0.0.0/8", "fd00::/8"],
+    });
+    expect(changed(["--local-namespaces=*", "--local-accepts="])).toEqual({});
+    for (const wrong of [
+      "--shortest-prefix=0",
+      "--local-namespaces=",
+      "--local-namespaces=a,,b",
+      "--local-namespaces=a,*",
+      "--local-accepts=10.0.0.0",
+      "--local-accepts=10.0.0.0/8,",
+    ]) {
+      expect(refusal([wrong]), wrong).toBeDefined();
+    }
+  });
+
+  test("says which annotations a GlobalService may ask for", () => {
+    expect(changed(["--global-annotations=example.com/team, ops.example.org/,team"])).toEqual({
+      globalAnnotations: ["example.com/team", "ops.example.org/", "team"],
+    });
+    expect(parse(["--global-annotations="]).flags.globalAnnotations).toEqual([]);
+    for (const wrong of ["*", "/", "a,,b", "example.com/*", "Example.com/a", "a/b/c", "a b"]) {
+      expect(refusal([`--global-annotations=${wrong}`]), wrong).toBeDefined();
+    }
+  });
+
   test("without arguments the defaults hold", () => {
     expect(parse([])).toEqual({ flags: defaultOperatorFlags, warnings: [], help: false });
     expect(defaultOperatorFlags).toEqual({
@@ -37,10 +69,17 @@ describe("parseOperatorFlags", () => {
       kubeApiQps: 100,
       kubeApiBurst: 200,
       concurrency: 64,
+      endpointNames: 1_000,
+      secretsPerNamespace: 512,
+      budgets: defaultBudgets,
       graceMs: 300_000,
       upsertOnly: false,
       pruneLegacy: false,
       finalizerWaitMs: 300_000,
+      writeIntervalMs: 200,
+      shortestPrefix: 8,
+      localNamespaces: "*",
+      localAccepts: undefined,
       leaderElect: false,
       leaderElectionId: "f27237f1.squat.ai",
       leaderElectionNamespace: undefined,
@@ -57,6 +96,9 @@ describe("parseOperatorFlags", () => {
       kcpExternalUrl: undefined,
       meshCheckIntervalMs: 300_000,
       ciliumNamespace: "kube-system",
+      hubblePlaintext: false,
+      globalAnnotations: [],
+      trustUnmarkedClusters: false,
     });
   });
 
@@ -102,6 +144,8 @@ describe("parseOperatorFlags", () => {
     ["--grace 0", { graceMs: 0 }],
     ["--upsert-only --prune-legacy", { upsertOnly: true, pruneLegacy: true }],
     ["--finalizer-wait 60", { finalizerWaitMs: 60_000 }],
+    ["--write-interval 50ms", { writeIntervalMs: 50 }],
+    ["--write-interval 0", { writeIntervalMs: 0 }],
     ["--leader-elect", { leaderElect: true }],
     ["-leader-elect", { leaderElect: true }],
     ["--leader-elect=true", { leaderElect: true }],
@@ -115,6 +159,14 @@ describe("parseOperatorFlags", () => {
   ])("%s", (args, expected) => {
     expect(changed(args.split(" "))).toEqual(expected);
     expect(parse(args.split(" ")).warnings).toEqual([]);
+  });
+
+  test("one setting does not hold up writes for longer than a mesh may", () => {
+    expect(changed(["--write-interval", "5s"])).toEqual({ writeIntervalMs: 5_000 });
+    expect(refusal(["--write-interval", "99s"])).toEqual({
+      message: '--write-interval cannot be "99s"',
+      fix: "give a duration of 0 to 5 s, for example 200ms or 1s",
+    });
   });
 
   test("the old chart's arguments mean what they meant", () => {
@@ -203,6 +255,13 @@ describe("parseOperatorFlags", () => {
     expect(parse([...switches, ...others, ...rest]).warnings).toHaveLength(oldFlagTable.length);
   });
 
+  test("budgets add up, the last one of a name wins, and an unknown name is refused with all there are", () => {
+    const given = ["--budget", "objects.nodes=6000", "--budget=facts-bytes=64Mi", "--budget=objects.nodes=7000"];
+    const budgets = { ...defaultBudgets, "objects.nodes": 7_000, "facts-bytes": 64 * 1024 * 1024 };
+    expect(changed(given)).toEqual({ budgets });
+    expect(refusal(["--budget=nodes=7000"])?.fix).toContain(budgetNames.join(", "));
+  });
+
   test("what is said in today's words wins over what is translated, wherever it stands", () => {
     expect(changed(["--log-level=warn", "--zap-log-level=debug"])).toEqual({ logLevel: "warn" });
   });
@@ -234,6 +293,16 @@ describe("parseOperatorFlags", () => {
       "give a whole number of seconds, 1 or more, for example 300",
     ],
     [["--concurrency=0"], '--concurrency cannot be "0"', "give a whole number from 1 to 256"],
+    [
+      ["--budget=objects.nodes"],
+      '--budget cannot be "objects.nodes"',
+      "give NAME=VALUE, for example objects.nodes=10000",
+    ],
+    [
+      ["--budget", "answer-depth=1"],
+      '--budget cannot be "answer-depth=1"',
+      "give answer-depth as a whole number of levels from 32 to 1000",
+    ],
     [["--log-level=trace"], '--log-level cannot be "trace"', "give debug, info, warn or error"],
     [["--log-format=xml"], '--log-format cannot be "xml"', "give json or pretty"],
     [["--zap-encoder=xml"], '--zap-encoder cannot be "xml"', "give json or pretty"],
@@ -287,7 +356,7 @@ describe("docs/operator.md", () => {
   test("says of every flag what the table says, in the same groups and order", () => {
     const groups = section.split(/^### /m).slice(1);
     const rows = groups.flatMap((group) =>
-      [...group.matchAll(/^\| `(--[a-z-]+)(?: (<\w+>))?` *\| (?:`([^`]*)`)? *\| (.*?) *\|$/gm)].map(
+      [...group.matchAll(/^\| `(--[a-z-]+)(?: (<[\w=]+>))?` *\| (?:`([^`]*)`)? *\| (.*?) *\|$/gm)].map(
         ([, flag, value, initial = "", meaning]) => ({ flag, value, group: group.split("\n")[0], initial, meaning }),
       ),
     );

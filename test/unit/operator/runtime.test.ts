@@ -7,7 +7,7 @@ function setUp(options: Partial<LogOptions> = {}) {
   const lines: string[] = [];
   const secrets = createSecrets();
   const destination = { write: (line: string) => void lines.push(line) };
-  const log = createLog({ level: "info", format: "json", destination, redact: secrets.scrub, ...options });
+  const log = createLog({ level: "info", format: "json", destination, redact: secrets, ...options });
   return { log, lines, secrets };
 }
 
@@ -155,6 +155,36 @@ describe("createLog", () => {
   });
 });
 
+describe("a tenant that chooses its token", () => {
+  const line = {
+    cluster: "victim/va-kubeconfig/kubeconfig",
+    action: "create",
+    kind: "unreachable",
+    name: "vmesh--vb--vb-1",
+    detail: "unreachable: Secret victim/va-kubeconfig/kubeconfig",
+  };
+
+  test.each(["unreachable", "victim/va-kubeconfig/kubeconfig", "vmesh--vb--vb-1", "create"])(
+    "%s: the lines of others stay whole",
+    (chosen) => {
+      const { log, lines, secrets } = setUp();
+      secrets.register("a-token-of-the-victim-01234567", "victim/va-kubeconfig/kubeconfig", "va.example:6443");
+      secrets.register(chosen, "evil/e-kubeconfig/kubeconfig", "evil.example:6443");
+      log.info("applied", line);
+      expect(JSON.parse(lines[0] ?? "")).toMatchObject(line);
+    },
+  );
+
+  test("and no token is in any line: not in its own, nor in those of others", () => {
+    const { log, lines, secrets } = setUp();
+    const tokens = ["victim-plain-token-of-words", "Zq8vK2mPx1LtR7wYb4Nc"];
+    for (const each of tokens) secrets.register(each, "victim/va-kubeconfig/kubeconfig", "va.example:6443");
+    log.warn("not applied", { ...line, detail: `the server says ${tokens.join(" ")}` });
+    log.warn("a fault of ours", { key: "plan", detail: `Error: ${tokens[1]}` });
+    for (const each of tokens) expect(lines.join("")).not.toContain(each);
+  });
+});
+
 describe("createSecrets", () => {
   test("a registered secret goes, also with quotes around, in JSON within JSON and in base64", () => {
     const { register, scrub } = createSecrets();
@@ -168,9 +198,9 @@ describe("createSecrets", () => {
 
   test("a secret that begins another does not leave the rest of it", () => {
     const { register, scrub } = createSecrets();
-    register("abcdefgh");
-    register("abcdefgh-and-more");
-    expect(scrub("x abcdefgh-and-more y abcdefgh z")).toBe("x [redacted] y [redacted] z");
+    register("abcdefghijklmnopqrst");
+    register("abcdefghijklmnopqrst-and-more");
+    expect(scrub("x abcdefghijklmnopqrst-and-more y abcdefghijklmnopqrst z")).toBe("x [redacted] y [redacted] z");
   });
 
   test("what is too short to be a secret is not taken: it would take harmless words out", () => {
@@ -182,16 +212,52 @@ describe("createSecrets", () => {
 
   test("when there are too many, the one registered longest ago goes first", () => {
     const { register, scrub } = createSecrets();
-    const secret = (index: number): string => `secret-number-${String(index).padStart(6, "0")}`;
-    for (let index = 0; index < 10_000; index += 1) register(secret(index));
-    register(secret(0));
-    register("one-too-many");
-    expect([secret(0), secret(1), secret(2), "one-too-many"].map(scrub)).toEqual([
+    const secret = (index: number): string => `secret-number-${String(index).padStart(8, "0")}`;
+    for (let index = 0; index < 10_000; index += 1) register(secret(index), `n/s${index}/k`, "host");
+    register(secret(0), "n/s0/k", "host");
+    register("one-too-many-00000000", "n/more/k", "host");
+    expect([secret(0), secret(1), secret(2), "one-too-many-00000000"].map((text) => scrub(text))).toEqual([
       "[redacted]",
       secret(1),
       "[redacted]",
       "[redacted]",
     ]);
+  });
+
+  test("edits of one Secret push out its own older tokens alone", () => {
+    const { register, scrub } = createSecrets();
+    register("token-of-the-victim-00000001", "victim/s/k", "host");
+    for (let edit = 0; edit < 20_000; edit += 1) register(`token-number-${edit}-00000000`, "evil/s/k", "host");
+    expect(scrub("x token-of-the-victim-00000001 y")).toBe("x [redacted] y");
+    expect(scrub("x token-number-19999-00000000 y")).toBe("x [redacted] y");
+    expect(scrub("x token-number-1-00000000 y")).toBe("x token-number-1-00000000 y");
+  });
+
+  test("a token that is a word goes from lines about its own cluster only; one of chance from all", () => {
+    const { register, scrub } = createSecrets();
+    const word = "ERR_TLS_CERT_ALTNAME_INVALID";
+    const chance = "Zq8vK2mPx1LtR7wYb4Nc";
+    register(word, "evil/s/k", "evil.example:6443");
+    register(chance, "evil/s/k", "evil.example:6443");
+    expect(scrub(`a ${word} b ${chance}`, "evil/s/k")).toBe("a [redacted] b [redacted]");
+    expect(scrub(`a ${word} b ${chance}`, "victim/s/k")).toBe(`a ${word} b [redacted]`);
+    expect(scrub(`a ${word} b ${chance}`)).toBe(`a ${word} b [redacted]`);
+  });
+
+  test("a token that is the name of a cluster or of its server goes from no other's line", () => {
+    const { register, scrub } = createSecrets();
+    register("an-honest-token-00000001", "tenant-11112222-33334444/s/k", "api-11112222-33334444.example:6443");
+    register("tenant-11112222-33334444", "evil/s/k", "evil.example:6443");
+    register("api-11112222-33334444.example", "evil/s/k", "evil.example:6443");
+    const text = "Secret tenant-11112222-33334444/s at api-11112222-33334444.example:6443";
+    expect(scrub(text)).toBe(text);
+  });
+
+  test("the operator's own token goes from every line, whatever it looks like", () => {
+    const { register, scrub } = createSecrets();
+    register("a-plain-token-of-ours", "local", "host");
+    register("a-plain-token-for-kcp", "kcp", "host");
+    expect(scrub("a-plain-token-of-ours a-plain-token-for-kcp", "victim/s/k")).toBe("[redacted] [redacted]");
   });
 
   test.each([

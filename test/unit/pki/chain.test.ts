@@ -172,3 +172,17 @@ function keyId({ certPem }: Certificate): string {
   const [facts] = inspectCertificates(certPem);
   return (facts?.error === undefined ? facts?.subjectKeyId : "")?.slice(0, 16) ?? "";
 }
+
+test("names in a certificate of 200 KB, with escapes and lines of their own, are shown short and clean", () => {
+  const subject = `\u001b[2J\n# forged\n${"a".repeat(200_000)}`;
+  const loud = makeCertificate({ ...good, subject, isCa: true });
+  for (const problem of [
+    chainProblem(clientOf(loud), ca.certPem, nowMs, "client"),
+    chainProblem(clientOf(ca), loud.certPem, nowMs, "client"),
+    chainProblem(clientOf(loud) + loud.certPem, loud.certPem, nowMs + 20 * dayMs, "client"),
+  ]) {
+    expect(problem?.detail.length).toBeLessThan(1_024);
+    expect(problem?.detail).not.toMatch(/\p{C}/u);
+    expect(problem?.detail).toContain("�[2J�# forged�aaa");
+  }
+});

@@ -51,3 +51,8 @@ test.each(["17063236303130315a", "170d3236313330313030303030305a", "040d32363031
     expect(timeOf(read)).toBeUndefined();
   },
 );
+
+test("more elements than any certificate has are not read: each of two bytes would become two objects", () => {
+  expect(readElements(Buffer.alloc(2 * 10_000))).toHaveLength(10_000);
+  expect(readElements(Buffer.alloc(2 * 10_001))).toBeUndefined();
+});

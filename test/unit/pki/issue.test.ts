@@ -6,8 +6,8 @@ import { describe, expect, test } from "vitest";
 import { Redacted } from "../../../src/core/redacted.ts";
 import { chainProblem } from "../../../src/pki/chain.ts";
 import { inspectCertificates, keyMatches } from "../../../src/pki/inspect.ts";
-import { type IssuedLeaf, issueLeaf, type LeafRequest } from "../../../src/pki/issue.ts";
-import { type Certificate, makeCertificate } from "../../support/certificate.ts";
+import { type IssuedLeaf, issueLeaf, issueProblem, type LeafRequest } from "../../../src/pki/issue.ts";
+import { type Certificate, makeCertificate, rsaKeyWith } from "../../support/certificate.ts";
 import { openssl, opensslMissing } from "../../support/openssl.ts";
 
 const nowMs = Math.floor(Date.now() / 1000) * 1000;
@@ -30,6 +30,7 @@ describe.each(["ec-p256", "ec-p384", "rsa-2048"] as const)("a CA with a key %s",
   const authority = makeCertificate({ ...validity, subject: "Cilium CA", isCa: true, key });
 
   test("issues a client's certificate that checks", () => {
+    expect(issueProblem(request(authority))).toBeUndefined();
     const { certPem, keyPem } = issued(authority);
     expect(chainProblem(certPem, authority.certPem, nowMs, "client")).toBeUndefined();
     expect(keyMatches(certPem, keyPem.expose())).toBe(true);
@@ -141,8 +142,14 @@ MC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g
     ["for half a character", { commonName: "\ud800" }, "invalidName"],
     ["for a host name that is none", { names: ["a b"] }, "invalidName"],
     ["for a host name that ends in a newline", { names: ["a.example\n"] }, "invalidName"],
+    [
+      "with an RSA key whose parts do not belong together",
+      { caKeyPem: new Redacted(rsaKeyWith({ p: 8_192 })) },
+      "garbled",
+    ],
   ])("%s", (_, options, kind) => {
     expect(issueLeaf(request(ca, options))).toMatchObject({ ok: false, error: { kind } });
+    expect(issueProblem(request(ca, options))).toMatchObject({ kind });
   });
 
   test("by a certificate that is no CA", () => {
