@@ -8,57 +8,52 @@ import type { Address } from "../core/net/address.ts";
 import type { Item } from "../core/plan.ts";
 import { type ClusterId, type ClusterView, LOCAL, lastSeen } from "../core/world.ts";
 import type { KiloFacts, PeerFacts } from "./facts.ts";
-import type { Entry, MeshIntent } from "./intent.ts";
-import { type Context, entryOf, type MeshRecord } from "./inventory.ts";
+import type { MeshIntent } from "./intent.ts";
+import { entryOf, type MeshRecord } from "./inventory.ts";
 import { type Estate, nodeOf, ownershipOf, sourceExchanged } from "./ownership.ts";
 import { peerLabels, sourceHash } from "./peer.ts";
 import type { SourcePlan } from "./source.ts";
 
-/** The entries that have Peers, on any target, none of which shows that the entry leads to the cluster it was made from. */
-export function unprovenEntries(
+/**
+ * The clusters that have Peers, of any mesh and on any target, none of which shows that its entry leads to the cluster it was
+ * made from. Meshes vouch for each other: a Peer that goes over from one to another takes no evidence away.
+ */
+export function unprovenClusters(
   views: readonly ClusterView<KiloFacts>[],
   records: ReadonlyMap<MeshIntent, MeshRecord>,
   estate: Estate,
-): ReadonlySet<Entry> {
-  const proven = new Set<Entry>();
-  const unproven = new Set<Entry>();
+): ReadonlySet<ClusterId> {
+  const proven = new Set<ClusterId>();
+  const unproven = new Set<ClusterId>();
   for (const view of views) {
     for (const peer of lastSeen(view.observed)?.peers ?? []) {
       if (peer.labels[meshLabel] === undefined || peer.labels[sourceClusterLabel] === undefined) continue;
       const found = sourceOf(peer, view.id, records, estate);
-      if (found === undefined || proven.has(found.entry)) continue;
-      (vouches(peer, found) ? proven : unproven).add(found.entry);
+      if (found === undefined || proven.has(found.cluster)) continue;
+      (vouches(peer, found) ? proven : unproven).add(found.cluster);
     }
   }
-  return new Set([...unproven].filter((entry) => !proven.has(entry)));
+  return new Set([...unproven].filter((cluster) => !proven.has(cluster)));
 }
 
 /**
- * Unproven entries with a Peer that is held for that, or in another grace period, on a target that is seen. Nothing is written
+ * Unproven clusters with a Peer that is held for that, or in another grace period, on a target that is seen. Nothing is written
  * from them meanwhile: a Peer that was made just now would vouch for the ones before.
  */
-export function silentEntries(
+export function silentClusters(
   targets: readonly { readonly view: ClusterView<KiloFacts>; readonly items: readonly Item[] }[],
-  { unproven, records, resolve }: Pick<Context, "unproven" | "records" | "resolve">,
-): ReadonlySet<Entry> {
-  const silent = new Set<Entry>();
-  if (unproven.size === 0) return silent;
-  const held = new Set<string>();
-  for (const { view, items } of targets) {
+  unproven: ReadonlySet<ClusterId>,
+): ReadonlySet<ClusterId> {
+  const held = new Set<string | undefined>();
+  for (const { view, items } of unproven.size === 0 ? [] : targets) {
     if (view.observed.state !== "synced") continue;
-    for (const { standing, intent, party } of items) {
+    for (const { standing, party } of items) {
       if (standing.owner !== "us" || standing.ifUnwanted.do !== "hold") continue;
       const { reason, graceSinceMs } = standing.ifUnwanted;
-      if (reason === sourceExchanged || graceSinceMs !== undefined) held.add(`${intent} ${party}`);
+      if (reason === sourceExchanged || graceSinceMs !== undefined) held.add(party);
     }
   }
-  for (const { id, entries } of records.keys()) {
-    for (const entry of entries) {
-      const cluster = entry.id === undefined ? undefined : resolve(entry.id);
-      if (unproven.has(entry) && held.has(`${id} ${cluster}`)) silent.add(entry);
-    }
-  }
-  return silent;
+  return new Set([...unproven].filter((cluster) => held.has(cluster)));
 }
 
 function sourceOf(

@@ -42,8 +42,8 @@ export type Context = {
   readonly servers: Servers;
   readonly crossings: Crossings;
   readonly estate: Estate;
-  /** Entries of which no Peer shows that they lead to the cluster before. */
-  readonly unproven: ReadonlySet<Entry>;
+  /** Clusters of which no Peer shows that they are the ones that Secrets led to before. */
+  readonly unproven: ReadonlySet<ClusterId>;
   /** Entries that lead to what looks like the cluster of another entry of their mesh, with that one. */
   readonly twins: ReadonlyMap<Entry, Entry>;
   /** What Peers anywhere call the cluster with this hash, by mesh: `namespace|name|entry`. */
@@ -188,7 +188,7 @@ function fateContext(view: ClusterView<KiloFacts>, context: Context): FateContex
     observed: (mesh, entry) => records.get(mesh)?.members.get(entry)?.observed ?? unseen(entry),
     sourcePlan: (mesh, entry) => records.get(mesh)?.members.get(entry)?.source,
     pairRefused: (mesh, source) => refusals.of(mesh, source, view.id),
-    isUnproven: (entry) => context.unproven.has(entry),
+    isUnproven: ({ id }) => id !== undefined && context.unproven.has(context.resolve(id)),
     twinOf: (entry) => context.twins.get(entry),
     formerEntry: (mesh) => formerEntryOf(view, mesh, context),
     grace: (peer, reason, detail) => {

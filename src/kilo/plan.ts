@@ -17,7 +17,7 @@ import {
 } from "../core/world.ts";
 import { type ClaimRules, defaultClaims, isClaimable } from "./claims.ts";
 import { findCrossings } from "./crossings.ts";
-import { silentEntries, unprovenEntries } from "./descent.ts";
+import { silentClusters, unprovenClusters } from "./descent.ts";
 import { at, diagnose } from "./diagnostics.ts";
 import { electLeaders, type Election, type Leader, type Led } from "./election.ts";
 import { type Established, findEstablished } from "./established.ts";
@@ -143,7 +143,7 @@ export function planKilo(world: KiloWorld, options: KiloOptions = defaultOptions
   const facts = { world, options, resolve, records, estate, calledNames };
   const servers = findServers(views, meshes, resolve);
   const twins = twinsOf(views);
-  const doubts = { unproven: unprovenEntries(views, records, estate), twins: twinEntries(twins, records) };
+  const doubts = { unproven: unprovenClusters(views, records, estate), twins: twinEntries(twins, records) };
   const context: Context = { ...facts, ...doubts, meshesOf, sourcesOf, refusals, servers, crossings };
   const planned = planViews(views, twins, context);
   const againSeconds = earliest([...elections.values()]);
@@ -240,11 +240,11 @@ type ViewDraft = Draft & {
   readonly wishFor: (items: readonly Item[], frozen: ReadonlySet<string>) => TargetWish;
 };
 
-function draftView(inventory: Inventory, silent: ReadonlySet<Entry>, context: Context, twin: Twin): ViewDraft {
+function draftView(inventory: Inventory, silent: ReadonlySet<ClusterId>, context: Context, twin: Twin): ViewDraft {
   const { options } = context;
   const { view, diagnostics } = inventory;
   const facts = lastSeen(view.observed);
-  const offers = offersTo(view, context).filter(({ source }) => !silent.has(source.entry));
+  const offers = offersTo(view, context).filter(({ source }) => !silent.has(source.cluster));
   const ownSources = context.sourcesOf.get(view.id) ?? [];
   const wishFor = (items: readonly Item[], frozen: ReadonlySet<string>): TargetWish =>
     planTarget({
@@ -396,7 +396,7 @@ function planViews(
   context: Context,
 ): readonly ViewPlan[] {
   const inventories = views.map((view) => takeInventory(view, context));
-  const silent = silentEntries(inventories, context);
+  const silent = silentClusters(inventories, context.unproven);
   const drafts = inventories.map((inventory) => draftView(inventory, silent, context, noTwin));
   const takings = drafts.map(({ view, items, behind, losses }) => {
     return { target: view.id, items, behind, taken: [...losses.values()].flat() };
