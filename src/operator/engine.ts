@@ -295,7 +295,7 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
       this.#queuePlan(0);
       return notYet;
     }
-    const done = new Set<Operation>();
+    const [tried, done] = [new Set<Operation>(), new Set<Operation>()];
     const pace = passPace(this.#pace, {
       target: found,
       targets: state.plan.targets,
@@ -303,7 +303,7 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
       changedMs: state.changedMs,
       signal,
     });
-    this.#owed.begin(found, todo.operations, done);
+    this.#owed.begin(found, todo.operations, { tried, done });
     const outcome = await applyOperations({
       operations: todo.operations,
       session,
@@ -315,6 +315,7 @@ class Loop<Intent, Fact, Facts, P extends Plan> implements Engine {
       onOperation: (operation, failure, ms) => {
         this.#writes += 1;
         this.#writtenTo.set(found, this.#writes);
+        tried.add(operation);
         if (failure === undefined) done.add(operation);
         this.#collisions.note(operation, failure);
         this.#told(operation, failure, ms, state.revision);

@@ -31,9 +31,9 @@ function owedAfter(operations: readonly Operation[], ...done: readonly Operation
   return [...owed.of(LOCAL)];
 }
 
-/** A pass in which only some of the operations are made. */
+/** A pass in which only some of the operations are made, and no others tried. */
 function pass(owed: OwedWrites, operations: readonly Operation[], ...done: readonly Operation[]): void {
-  owed.begin(LOCAL, operations, new Set(done));
+  owed.begin(LOCAL, operations, { tried: new Set(done), done: new Set(done) });
   owed.end(LOCAL);
 }
 
@@ -47,8 +47,17 @@ test("a touch that failed after its delete is due until it is made", () => {
   expect([...owed.of(LOCAL)]).toEqual([]);
 });
 
-test("nothing is owed when nothing was deleted: the next plan says all of it again", () => {
+test("nothing is owed when nothing was tried: the next plan says all of it again", () => {
   expect(owedAfter([surplus, touch])).toEqual([]);
+});
+
+test("a delete that failed may have been made: its touch is due all the same", () => {
+  const owed = new OwedWrites();
+  owed.begin(LOCAL, [surplus, touch], { tried: new Set([surplus, touch]), done: new Set() });
+  owed.end(LOCAL);
+  expect([...owed.of(LOCAL)]).toEqual([["stays uid-of-stays", "touch"]]);
+  pass(owed, [touch], touch);
+  expect([...owed.of(LOCAL)]).toEqual([]);
 });
 
 test("a survivor that is written anyway is owed that write when its surplus holder is gone", () => {
@@ -67,7 +76,7 @@ test("whoever was to take a range that was given up is owed it, and whoever take
 test("a plan that is made in the course of a pass knows what the pass is just getting to", () => {
   const owed = new OwedWrites();
   const done = new Set<Operation>();
-  owed.begin(LOCAL, [surplus, touch], done);
+  owed.begin(LOCAL, [surplus, touch], { tried: done, done });
   expect([...owed.of(LOCAL)]).toEqual([]);
   done.add(surplus);
   expect([...owed.of(LOCAL)]).toEqual([["stays uid-of-stays", "touch"]]);
